@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+import keras
 import tensorflow as tf
 from pydantic import BaseModel, ConfigDict
 
@@ -34,7 +35,7 @@ class Batch:
 
 @dataclass(frozen=True)
 class Objective:
-    """One loss, the variables it trains and the optimizer that does it.
+    """One loss and the variables (Keras variables) that it trains, by an optimizer of their own.
 
     loss(batch, training) returns float32 [rows], one value a row, not averaged, not weighted.
     """
@@ -50,7 +51,7 @@ class NoOptions(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-class Task:
+class Task(tf.Module):
     """Base class; the least is `build`, `loss` and `serve`.
 
         class Churn(Task):
@@ -67,7 +68,8 @@ class Task:
             def serve(self, features):
                 return {"probability": tf.sigmoid(self.model(features))}
 
-    `options` holds the validated `Options`, the Task's own configuration keys.
+    `options` holds the validated `Options`, the Task's own configuration keys. A Task is a
+    `tf.Module`, so that an export finds its models and lookup tables by itself.
     """
 
     Options: ClassVar[type[BaseModel]] = NoOptions
@@ -76,6 +78,7 @@ class Task:
     takes_codes: ClassVar[bool] = False
 
     def __init__(self, options: Any = None) -> None:
+        super().__init__()
         self.options: Any = options if options is not None else self.Options()
 
     def inputs(self, manifest: Manifest) -> tuple[Feature, ...]:
@@ -108,14 +111,16 @@ class Task:
 
     def objectives(self) -> Sequence[Objective]:
         """Returns the losses of a step; default: `loss` over all trainable variables."""
-        return (Objective("loss", self.loss, self.trainable_variables()),)
+        return (Objective("loss", self.loss, self.trained_variables()),)
+
+    def penalty(self) -> tf.Tensor:
+        """Returns what regularisers add to the mean loss of a global batch, a scalar."""
+        return tf.add_n([tf.constant(0.0), *(x for m in self.models().values() for x in m.losses)])
 
     def models(self) -> Mapping[str, Any]:
         """Returns the Keras models among the attributes, by attribute name."""
-        import keras
-
         return {k: v for k, v in vars(self).items() if isinstance(v, keras.Model)}
 
-    def trainable_variables(self) -> list[Any]:
+    def trained_variables(self) -> list[Any]:
         """Returns the trainable Keras variables of all models."""
         return [v for model in self.models().values() for v in model.trainable_variables]

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pydantic import ValidationError
 
 from trainer.data import files
+from trainer.data.blocks import plan_storage
 from trainer.data.manifest import FORMAT_VERSION, Manifest, Split
 from trainer.data.statistics import SplitStatistics, Statistics
 from trainer.errors import UsageError
@@ -50,6 +51,8 @@ class Dataset:
                 f"{path} has format version {manifest.format_version}, this castell reads "
                 f"{FORMAT_VERSION}: shard the data again"
             )
+        if manifest.layout == "rows":  # read into blocks, so that the rest knows one layout
+            manifest = manifest.model_copy(update={"features": plan_storage(manifest.features)})
         return cls(path, manifest, statistics)
 
     def split(self, name: str) -> Split:

@@ -13,7 +13,7 @@ from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
 
 def _example_class() -> Any:
-    field = descriptor_pb2.FieldDescriptorProto
+    field: Any = descriptor_pb2.FieldDescriptorProto
     file = descriptor_pb2.FileDescriptorProto(
         name="castell/example.proto", package="tensorflow", syntax="proto3"
     )

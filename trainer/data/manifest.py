@@ -1,4 +1,4 @@
-"""`manifest.json`: what a dataset directory holds. It is written last, so its presence means "whole".
+"""`manifest.json`: what a dataset directory holds. Written last: where it is, the rest is whole.
 
 Only the description lives here; `blocks` knows the bytes, `dataset` opens and checks a directory.
 """
@@ -112,7 +112,7 @@ class Manifest(_Frozen):
     def fingerprint(self) -> str:
         """sha256 over columns, label and shard hashes: equal for equal training data."""
         content = {
-            "features": [f.model_dump(mode="json") for f in self.features],
+            "features": [f.model_dump(mode="json", exclude={"storage"}) for f in self.features],
             "label": self.label.model_dump(mode="json"),
             "splits": {
                 name: [shard.sha256 for shard in split.shards]

@@ -1,0 +1,76 @@
+"""The tasks that come with the trainer, by the names of `--task`; and how a user's own is found.
+
+Options can be checked before TensorFlow is imported, so they stand in modules of their own.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from typing import TYPE_CHECKING, Any
+
+from trainer.config import TrainConfig, parse_options
+from trainer.data.dataset import Dataset
+from trainer.errors import UsageError, suggestion
+
+if TYPE_CHECKING:
+    from trainer.task import Task
+
+BUILT_IN = {"tabular": "trainer.tasks.tabular.task:Tabular"}
+BUILT_IN_OPTIONS = {"tabular": "trainer.tasks.tabular.options:TabularOptions"}
+
+
+def options_class(name: str) -> Any | None:
+    """Returns the options of a built-in task, or None for a user's own."""
+    _check_name(name)
+    return _load(BUILT_IN_OPTIONS[name]) if name in BUILT_IN_OPTIONS else None
+
+
+def task_class(name: str) -> Any:
+    """Imports and returns the Task class called `name`.
+
+    Raises:
+      UsageError: there is no such module or class, or it is not a Task.
+    """
+    _check_name(name)
+    target = BUILT_IN.get(name, name)
+    module, _, attribute = target.partition(":")
+    if "" not in sys.path:  # a user's module stands where the command is run
+        sys.path.insert(0, "")
+    try:
+        found = getattr(importlib.import_module(module), attribute)
+    except ModuleNotFoundError as error:
+        if error.name is None or not (module + ".").startswith(error.name + "."):
+            raise  # their module is there, and something that it imports is not
+        raise UsageError(f"--task {name}: there is no module {module!r} on the path") from None
+    except AttributeError:
+        raise UsageError(f"--task {name}: module {module!r} has no {attribute!r}") from None
+    from trainer.task import Task
+
+    if not (isinstance(found, type) and issubclass(found, Task)):
+        raise UsageError(f"--task {name}: {attribute} is not a subclass of trainer.task.Task")
+    return found
+
+
+def build_task(config: TrainConfig, dataset: Dataset) -> Task:
+    """Imports, configures and builds the Task; inside a scope its variables are distributed."""
+    task_type = task_class(config.task)
+    task: Task = task_type(parse_options(task_type.Options, config.options))
+    task.build(dataset)
+    if not task.models():
+        raise UsageError(f"--task {config.task}: build(data) set no Keras model on the task")
+    return task
+
+
+def _check_name(name: str) -> None:
+    if name not in BUILT_IN and ":" not in name:
+        near = suggestion(name, list(BUILT_IN))
+        raise UsageError(
+            f"unknown task {name!r}{near} (there are {', '.join(BUILT_IN)}, "
+            "or your own as pkg.module:Class)"
+        )
+
+
+def _load(target: str) -> Any:
+    module, _, attribute = target.partition(":")
+    return getattr(importlib.import_module(module), attribute)

@@ -1,0 +1,126 @@
+"""What the model says of a whole split: each row exactly once, the same on any number of replicas.
+
+All replicas take equal steps; the tail is filled with copies of a row that are cut off again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import tensorflow as tf
+
+from trainer.data.blocks import Block, concat
+from trainer.data.dataset import Dataset
+from trainer.data.input import Columns, padded
+from trainer.data.rows import DamagedShard, read_rows
+from trainer.errors import Stopped, UsageError
+from trainer.task import Task
+
+
+@dataclass(frozen=True)
+class Predictions:
+    """One entry a row, by ascending row id.
+
+    row_id: int64 [rows]. label: float32 or int32 [rows]. weight: float32 [rows]. outputs: what
+    `Task.serve` returned, each [rows, …].
+    """
+
+    row_id: npt.NDArray[np.int64]
+    label: npt.NDArray[Any]
+    weight: npt.NDArray[np.float32]
+    outputs: dict[str, npt.NDArray[Any]]
+
+
+def predict(
+    task: Task,
+    strategy: tf.distribute.Strategy,
+    dataset: Dataset,
+    split: str,
+    *,
+    batch: int = 4096,
+    progress: Callable[[int, int], None] | None = None,
+    stop: Callable[[], bool] | None = None,
+) -> Predictions:
+    """Returns the outputs of `task` for every row of `split`; all workers call it.
+
+    Args:
+      batch: rows a step, over all replicas (rounded up to a multiple of them).
+      progress: called with (rows done, rows in all).
+      stop: asked between steps; True ends the work.
+
+    Raises:
+      UsageError: the split is not there, or a shard is damaged.
+      Stopped: `stop` said so.
+    """
+    dataset.check_sizes(split)
+    rows = dataset.split(split).rows
+    replicas = strategy.num_replicas_in_sync
+    each = -(-batch // replicas)
+    columns = Columns.of(dataset, task)
+
+    @tf.function
+    def serve(arrays: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
+        return strategy.run(lambda a: task.serve(task.preprocess(columns.named(a))), args=(arrays,))
+
+    parts: list[dict[str, Any]] = []
+    row_id: list[Any] = []
+    labels: list[Any] = []
+    done = 0
+    try:
+        for block in rebatch(read_rows(dataset, split), each * replicas):
+            if stop is not None and stop():
+                raise Stopped(f"told to stop after {done} of {rows} rows")
+            arrays = columns.arrays(block)
+            row_id.append(block.row_id)
+            labels.append(arrays["label"])
+            outputs = serve(_distribute(strategy, padded(arrays, each * replicas), each))
+            parts.append({k: _gathered(strategy, v)[: block.rows] for k, v in outputs.items()})
+            done += block.rows
+            if progress is not None:
+                progress(done, rows)
+    except DamagedShard as error:
+        raise UsageError(str(error)) from None
+    order = np.argsort(np.concatenate(row_id), kind="stable")
+    return Predictions(
+        np.concatenate(row_id)[order],
+        np.concatenate(labels)[order],
+        np.ones(rows, np.float32),
+        {k: np.concatenate([part[k] for part in parts])[order] for k in parts[0]},
+    )
+
+
+def rebatch(blocks: Iterator[Block], rows: int) -> Iterator[Block]:
+    """Yields blocks of `rows` rows, the last one of what is left."""
+    held: list[Block] = []
+    count = 0
+    for block in blocks:
+        held.append(block)
+        count += block.rows
+        while count >= rows:
+            whole = concat(held)
+            yield whole.slice(0, rows)
+            held = [whole.slice(rows, whole.rows)]
+            count -= rows
+    if count:
+        yield concat(held)
+
+
+def _distribute(strategy: tf.distribute.Strategy, arrays: dict[str, Any], each: int) -> Any:
+    """Hands every replica of this process its `each` rows."""
+
+    def of(context: tf.distribute.experimental.ValueContext) -> dict[str, tf.Tensor]:
+        start = context.replica_id_in_sync_group * each
+        return {k: tf.convert_to_tensor(v[start : start + each]) for k, v in arrays.items()}
+
+    return strategy.experimental_distribute_values_from_function(of)
+
+
+def _gathered(strategy: tf.distribute.Strategy, value: Any) -> npt.NDArray[Any]:
+    """Returns all replicas' rows, in the order of the replicas."""
+    if strategy.num_replicas_in_sync == 1:
+        return np.asarray(strategy.experimental_local_results(value)[0])
+    return np.asarray(strategy.gather(value, axis=0))

@@ -1,0 +1,81 @@
+"""A run that can start: configuration, data set, cluster and run directory fit each other.
+
+Whatever can be refused is refused here, before TensorFlow is imported and before workers meet.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from trainer.cluster import strategy as strategies
+from trainer.cluster.spec import ClusterSpec
+from trainer.config import RESUMABLE_KEYS, TrainConfig, parse_options
+from trainer.data import lanes as lane_plan
+from trainer.data.dataset import Dataset
+from trainer.data.lanes import Lanes
+from trainer.errors import UsageError
+from trainer.run.directory import RunDirectory
+from trainer.tasks import options_class
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Everything about a run that needs neither TensorFlow nor another worker."""
+
+    config: TrainConfig
+    dataset: Dataset
+    lanes: Lanes
+    choice: strategies.Choice
+    spec: ClusterSpec
+
+    @property
+    def stored(self) -> dict[str, Any]:
+        """What stands in config.json."""
+        return {
+            **self.config.model_dump(mode="json"),
+            "dataset_fingerprint": self.dataset.manifest.fingerprint,
+        }
+
+    @property
+    def fingerprint(self) -> str:
+        """Equal on all workers of a run (paths may differ from one to another)."""
+        shared = {k: v for k, v in self.stored.items() if k not in ("data", "output")}
+        return hashlib.sha256(json.dumps(shared, sort_keys=True).encode()).hexdigest()
+
+
+def make_plan(config: TrainConfig, spec: ClusterSpec) -> Plan:
+    """Checks configuration, data set, cluster and run directory against each other.
+
+    Raises:
+      UsageError: anything that a user has to mend.
+    """
+    if options := options_class(config.task):
+        parse_options(options, config.options)
+    dataset = Dataset.open(config.data)
+    dataset.check_sizes("train")
+    choice = strategies.choose(
+        spec, config.strategy, strategies.find_devices(), config.cpu_replicas
+    )
+    split = dataset.split("train")
+    lanes = lane_plan.plan(
+        [shard.rows for shard in split.shards],
+        global_batch=config.global_batch,
+        replicas=choice.replicas,
+        seed=config.seed,
+        window_rows=config.window_rows,
+        lanes=config.lanes,
+    )
+    each = config.global_batch // choice.replicas
+    if each % config.microbatches:
+        raise UsageError(
+            f"microbatches ({config.microbatches}) do not divide the {each} rows of a replica "
+            f"(global_batch {config.global_batch} / replicas {choice.replicas})"
+        )
+    steps = config.steps or max(1, round(config.epochs * split.rows / config.global_batch))
+    config = config.model_copy(update={"steps": steps, "lanes": lanes.count})
+    plan = Plan(config, dataset, lanes, choice, spec)
+    RunDirectory(config.output).check(plan.stored, RESUMABLE_KEYS)
+    return plan
