@@ -1,0 +1,19 @@
+"""Exports a Model artifact (the run) as another (what serves) and says on it what it is."""
+
+from __future__ import annotations
+
+from components.steps import Artifact, local_output, location, one_line_ends
+
+
+def run(dataset: Artifact, run: Artifact, model: Artifact, *, formats: list[str]) -> None:
+    """Runs `castell export`, checked on rows of `dataset`."""
+    from components.export_model.export import export
+    from components.export_model.options import ExportOptions
+
+    with one_line_ends(), local_output(model) as output:
+        result = export(
+            ExportOptions(
+                run=location(run), output=output, data=location(dataset), formats=tuple(formats)
+            )
+        )
+    model.metadata.update({"framework": "tensorflow", "step": result.step})

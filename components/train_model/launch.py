@@ -1,0 +1,99 @@
+"""Runs the trainer as a child process: its output streams through, SIGTERM reaches it.
+
+A process of its own, since the trainer leaves by exit codes that mean something and must fork its
+workers from a process that has run no TensorFlow op.
+"""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from trainer import errors
+
+_MEANINGS = {
+    errors.EXIT_FAULT: "an error of the Task or of castell; its traceback stands above",
+    errors.EXIT_USAGE: "bad configuration or input, as the line above says",
+    errors.EXIT_DIVERGED: "diverged: lower learning_rate, or set clip_norm",
+    errors.EXIT_PEER_LOST: "a worker was lost or never came; run it again, it resumes",
+    errors.EXIT_STOPPED: "told to stop; the checkpoint is written, run it again to resume",
+}
+
+
+class TrainingEnded(errors.CastellError):
+    """The trainer left with another exit code than 0; `exit_code` is that code."""
+
+    def __init__(self, code: int) -> None:
+        super().__init__(f"training ended with exit code {code}: {meaning(code)}")
+        self.exit_code = code
+
+
+def meaning(code: int) -> str:
+    """Returns what an exit code of the trainer says, for a person."""
+    if code < 0:
+        name = signal.Signals(-code).name
+        return f"killed by {name}" + (", often for want of memory" if name == "SIGKILL" else "")
+    return _MEANINGS.get(code, "not one of the trainer's own codes")
+
+
+def train(*, data: str, output: str, task: str, workers: int, config: Mapping[str, Any]) -> None:
+    """Trains until the trainer is done; `config` holds its keys and the Task's.
+
+    Raises:
+      TrainingEnded: the trainer did not leave with 0.
+    """
+    with tempfile.TemporaryDirectory() as directory:
+        file = Path(directory, "config.json")
+        file.write_text(json.dumps(dict(config)))
+        command = [sys.executable, "-m", "trainer", "--data", data, "--output", output]
+        command += ["--task", task, "--config", str(file)]
+        # One worker is not a cluster: the trainer is then free to find one in its environment.
+        command += ["--workers", str(workers)] if workers > 1 else []
+        code = run(command)
+    if code:
+        raise TrainingEnded(code)
+
+
+def run(command: Sequence[str]) -> int:
+    """Runs `command` on this process's own stdout and stderr and returns its exit code."""
+    with _stops_passed_on() as started:
+        child = subprocess.Popen(command)
+        started(child)
+        return child.wait()
+
+
+@contextmanager
+def _stops_passed_on() -> Iterator[Any]:
+    """Sends SIGTERM on to the child, also one that comes before the child is there.
+
+    SIGINT is only outlived: a terminal sends it to the child as well.
+    """
+    children: list[subprocess.Popen[bytes]] = []
+    early: list[int] = []
+
+    def pass_on(signum: int, frame: FrameType | None) -> None:
+        for child in children:
+            child.send_signal(signum)
+        if not children:
+            early.append(signum)
+
+    def started(child: subprocess.Popen[bytes]) -> None:
+        children.append(child)
+        for signum in early:
+            child.send_signal(signum)
+
+    handlers = {signal.SIGTERM: pass_on, signal.SIGINT: lambda signum, frame: None}
+    before = {signum: signal.signal(signum, handler) for signum, handler in handlers.items()}
+    try:
+        yield started
+    finally:
+        for signum, handler in before.items():
+            signal.signal(signum, handler)

@@ -1,0 +1,42 @@
+"""Trains on a Dataset artifact and says on the Model artifact what came out."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from components.steps import Artifact, location, one_line_ends, whole_numbers
+from components.train_model.launch import train
+from trainer.data import files
+from trainer.errors import UsageError
+
+
+def run(
+    dataset: Artifact, run: Artifact, *, task: str, workers: int, steps: int, epochs: float,
+    config: dict[str, Any],
+) -> None:  # fmt: skip
+    """Trains; `steps` and `epochs` at 0 leave the length to `config` or the trainer's default."""
+    with one_line_ends():
+        lengths = {"steps": steps, "epochs": epochs}
+        keys = {**whole_numbers(config), **{k: v for k, v in lengths.items() if v}}
+        if workers < 1:
+            raise UsageError(f"workers ({workers}): must be at least 1")
+        data, output = location(dataset), location(run)
+        train(data=data, output=output, task=task, workers=workers, config=keys)
+        run.metadata.update(_outcome(output))
+        run.metadata["dataset_fingerprint"] = dataset.metadata.get("fingerprint", "")
+
+
+def _outcome(output: str) -> dict[str, Any]:
+    """Returns what the console should show of a finished run."""
+    status = json.loads(files.read_text(files.join(output, "status.json")))
+    lines = files.read_text(files.join(output, "metrics.jsonl")).splitlines()
+    last = json.loads(lines[-1]) if lines else {}
+    return {
+        "framework": "tensorflow",
+        "step": status["step"],
+        "replicas": status["replicas"],
+        "strategy": status["strategy"],
+        "loss": last.get("loss"),
+        "examples_per_second": last.get("examples_per_second"),
+    }

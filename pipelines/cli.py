@@ -1,0 +1,122 @@
+"""The `castell` command: finds the subcommand, imports it alone, turns expected ends into one line.
+
+Nothing heavy is imported for `castell --help`; what a subcommand does lives in its own module
+(`HELP`, `add_arguments(parser)`, `run(args) -> int`).
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+import sys
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+from trainer.errors import CastellError, UsageError, suggestion
+
+EXIT_INTERRUPTED = 130
+EXIT_BROKEN_PIPE = 141
+
+# Command -> its module and its line in the overview. The line stands here, too, so that the
+# overview imports none of the modules.
+COMMANDS = {
+    "shard": (
+        "components.shard_data.command",
+        "turn tables into a dataset directory: shards, schema, statistics",
+    ),
+    "train": (
+        "trainer.__main__",
+        "train on a dataset, on one worker or many",
+    ),
+    "evaluate": (
+        "components.evaluate_model.command",
+        "measure a run on a whole split, by slice, against thresholds",
+    ),
+    "export": ("components.export_model.command", "write a run's model as a checked SavedModel"),
+    "compile": ("pipelines.compile", "write a pipeline or a component as YAML"),
+    "run": ("pipelines.run", "run a pipeline on this machine"),
+    "peek": ("trainer.data.peek", "print the rows that a training step sees"),
+    "doctor": ("trainer.cluster.doctor", "say which cluster this process would join, and why"),
+}
+
+
+class _Parser(argparse.ArgumentParser):
+    """An ArgumentParser whose complaint is one `UsageError` line, without the usage text."""
+
+    def error(self, message: str) -> NoReturn:
+        raise UsageError(f"{message} (see {self.prog} --help)")
+
+    def check_options(self, argv: Sequence[str]) -> None:
+        """Refuses an unknown `--option` before argparse complains of what it stands for."""
+        known = [option for action in self._actions for option in action.option_strings]
+        for token in argv:
+            if token == "--":
+                return
+            name = token.partition("=")[0]
+            if name.startswith("--") and name not in known:
+                near = suggestion(name, known)
+                raise UsageError(f"unknown option {name}{near} (see {self.prog} --help)")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs one command and returns its exit code; faults of our own keep their traceback."""
+    try:
+        code = _dispatch(list(sys.argv[1:] if argv is None else argv))
+        sys.stdout.flush()
+        return code
+    except CastellError as error:
+        print(f"castell: error: {error}", file=sys.stderr)
+        return error.exit_code
+    except KeyboardInterrupt:
+        return EXIT_INTERRUPTED
+    except BrokenPipeError:
+        # The reader has left (`castell peek … | head`); the flush at exit must not complain.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return EXIT_BROKEN_PIPE
+
+
+def _dispatch(argv: list[str]) -> int:
+    name = argv[0] if argv else "--help"
+    if name in ("-h", "--help"):
+        print(_overview())
+        return 0
+    if name == "--version":
+        from importlib.metadata import version
+
+        print(f"castell {version('castell')}")
+        return 0
+    if name not in COMMANDS:
+        near = suggestion(name, list(COMMANDS))
+        raise UsageError(f"unknown command {name!r}{near} (see castell --help)")
+    return _run(name, argv[1:])
+
+
+def _run(name: str, argv: list[str]) -> int:
+    module: Any = importlib.import_module(COMMANDS[name][0])
+    prog = f"castell {name}"
+    if name == "train":
+        return module.main(argv, prog=prog)
+    parser = _Parser(prog=prog, description=module.HELP, allow_abbrev=False)
+    module.add_arguments(parser)
+    parser.check_options(argv)
+    return module.run(parser.parse_args(argv))
+
+
+def _overview() -> str:
+    lines = [f"  {name:<10}{line}" for name, (_, line) in COMMANDS.items()]
+    return "\n".join(
+        (
+            "usage: castell COMMAND [OPTION]...",
+            "",
+            "Trains TensorFlow models across machines, step by step or as a Kubeflow pipeline.",
+            "",
+            *lines,
+            "",
+            "castell COMMAND --help says more; castell --version names this release.",
+        )
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,100 @@
+"""`castell compile`: a pipeline for one target, or a component for anybody's pipeline, as YAML."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from components.image import IMAGE, IMAGE_VARIABLE
+from pipelines.targets import TARGETS
+from trainer.errors import UsageError, suggestion
+
+HELP = "write a pipeline or a component as YAML"
+
+PIPELINES = ("train_evaluate_export",)
+COMPONENTS = ("shard_data", "train_model", "evaluate_model", "export_model")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declares the command's flags."""
+    parser.add_argument("pipeline", metavar="PIPELINE", help=", ".join(PIPELINES + COMPONENTS))
+    parser.add_argument("--output", required=True, help="file to write, .yaml")
+    parser.add_argument("--target", help=f"{', '.join(TARGETS)} [local]; a component has none")
+    parser.add_argument("--workers", type=int, help="default of the parameter workers [1]")
+    parser.add_argument("--image", help=f"image of every step [${IMAGE_VARIABLE} or {IMAGE}]")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Writes the file and says so."""
+    compile_to(
+        args.output, args.pipeline, target=args.target, workers=args.workers, image=args.image
+    )
+    print(f"wrote {args.output}")
+    return 0
+
+
+def compile_to(
+    output: str,
+    name: str,
+    *,
+    target: str | None = None,
+    workers: int | None = None,
+    image: str | None = None,
+) -> None:
+    """Compiles `name` into the file `output`, which appears whole or not at all.
+
+    Raises:
+      UsageError: there is no such pipeline, component or target, or `output` cannot be written.
+    """
+    known = PIPELINES + COMPONENTS
+    if name not in known:
+        near = suggestion(name, list(known))
+        raise UsageError(f"no pipeline or component {name!r}{near}: there are {', '.join(known)}")
+    if target is not None and target not in TARGETS:
+        near = suggestion(target, list(TARGETS))
+        raise UsageError(f"--target {target!r}{near}: there are {', '.join(TARGETS)}")
+    if workers is not None and workers < 1:
+        raise UsageError(f"--workers ({workers}): must be at least 1")
+    if name in COMPONENTS and (target, workers) != (None, None):
+        raise UsageError(f"{name} is a component, the same everywhere: no --target, no --workers")
+    _check_output(Path(output))
+    _write(Path(output), _built(name, target or "local", workers or 1, image or default_image()))
+
+
+def default_image() -> str:
+    """Returns the image that steps run in, unless it is named."""
+    return os.environ.get(IMAGE_VARIABLE) or IMAGE
+
+
+def _built(name: str, target: str, workers: int, image: str) -> Any:
+    from pipelines.train_evaluate_export import build, with_image
+
+    if name in COMPONENTS:
+        module = importlib.import_module(f"components.{name}.component")
+        return with_image(getattr(module, name), image)
+    return build(TARGETS[target], image=image, workers=workers)
+
+
+def _check_output(output: Path) -> None:
+    if output.suffix not in (".yaml", ".yml"):
+        raise UsageError(f"--output {output}: must end in .yaml")
+    if not output.parent.is_dir():
+        raise UsageError(f"--output {output}: no directory {output.parent}")
+    if output.is_dir():
+        raise UsageError(f"--output {output}: is a directory")
+
+
+def _write(output: Path, component: Any) -> None:
+    from kfp import compiler
+
+    try:
+        with tempfile.TemporaryDirectory(dir=output.parent, prefix=".castell-") as directory:
+            part = Path(directory, output.name)
+            compiler.Compiler().compile(component, str(part))
+            part.replace(output)
+    except OSError as error:
+        raise UsageError(f"--output {output}: {error.strerror or error}") from None

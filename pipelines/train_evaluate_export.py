@@ -1,0 +1,94 @@
+"""The pipeline: shard → train → evaluate → export, the last only if the evaluation passes.
+
+`build` makes it for one target; the DAG is the same for all.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from kfp import dsl
+
+from components.evaluate_model.component import evaluate_model
+from components.export_model.component import export_model
+from components.shard_data.component import shard_data
+from components.train_model.component import train_model
+
+NAME = "train-evaluate-export"
+
+
+def with_image(component: Any, image: str) -> Any:
+    """Returns the component with another image; the imported one stays as it is."""
+    return dsl.component(component.python_func, base_image=image, install_kfp_package=False)
+
+
+def build(place_training: Callable[[Any], None], *, image: str, workers: int) -> Any:
+    """Returns the pipeline, its steps running in `image`; `workers` is the parameter's default."""
+    shard, train, evaluate, export = (
+        with_image(component, image)
+        for component in (shard_data, train_model, evaluate_model, export_model)
+    )
+
+    def pipeline(
+        sources: list[str],
+        label: str,
+        split: str = "train=0.8,eval=0.1,test=0.1",
+        null_values: list[str] = [],
+        types: dict[str, str] = {},
+        drop: list[str] = [],
+        label_kind: str = "",
+        seed: int = 0,
+        shard_options: dict[str, Any] = {},
+        task: str = "tabular",
+        workers: int = workers,
+        steps: int = 0,
+        epochs: float = 0.0,
+        config: dict[str, Any] = {},
+        evaluate_split: str = "test",
+        slices: list[str] = [],
+        thresholds: list[str] = [],
+        formats: list[str] = ["saved_model"],
+    ) -> None:
+        """From raw tables to an exported model, if it is good enough.
+
+        Args:
+            sources: URIs of the tables: files, directories or globs.
+            label: the column that is to be learned.
+            split: fractions by name.
+            null_values: texts that mean null, everywhere (NA) or in one column (COL=NA).
+            types: column types that are not to be inferred.
+            drop: columns to leave out.
+            label_kind: binary, multiclass or regression; empty: by the values.
+            seed: of the split and the shuffle.
+            shard_options: the other options of `castell shard`.
+            task: tabular, or your own as pkg.module:Class.
+            workers: worker processes that train together, on the training step's machine.
+            steps: optimizer steps in all; 0: by epochs.
+            epochs: passes over the training split; 0: the trainer's default.
+            config: further keys of the trainer and of the Task.
+            evaluate_split: the split that is evaluated.
+            slices: columns whose values are also evaluated one by one.
+            thresholds: rules such as "auc>=0.7"; the model is exported if all hold.
+            formats: what to export: saved_model.
+        """
+        sharded = shard(
+            sources=sources, label=label, split=split, null_values=null_values, types=types,
+            drop=drop, label_kind=label_kind, seed=seed, options=shard_options,
+        ).set_display_name("Shard")  # fmt: skip
+        dataset = sharded.outputs["dataset"]
+
+        training = train(
+            dataset=dataset, task=task, workers=workers, steps=steps, epochs=epochs, config=config
+        ).set_display_name("Train")
+        place_training(training)
+        run = training.outputs["run"]
+
+        evaluated = evaluate(
+            dataset=dataset, run=run, split=evaluate_split, slices=slices, thresholds=thresholds
+        ).set_display_name("Evaluate")
+
+        with dsl.If(evaluated.outputs["Output"] == True, name="passed"):  # noqa: E712
+            export(dataset=dataset, run=run, formats=formats).set_display_name("Export")
+
+    return dsl.pipeline(
+        pipeline, name=NAME, description="Shard, train, evaluate; export if the verdict passes."
+    )
