@@ -1,0 +1,1 @@
+"""The run directory and what happens around the steps: checkpoints, status, faults, writers."""

@@ -1,0 +1,1 @@
+"""Where the metrics of a run go: one small file a destination."""

@@ -1,0 +1,254 @@
+"""The run directory: what `--output` names, and which configuration may go on in it.
+
+A run is identified by its config.json. Another start in the same directory resumes the run if every
+key that decides the weights is equal, and is refused otherwise. Checkpoints, status and metrics
+have their own modules; here are the names, the configuration and the copy of the data description.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+from typing import Any
+
+from trainer.data.dataset import Dataset
+from trainer.data.manifest import Manifest
+from trainer.errors import UsageError
+from trainer.run import atomic
+
+# What may stand in a directory that is not a run yet: the launcher opens logs, and a start that
+# failed writes its status, before the configuration is written.
+_BEFORE_CONFIG = frozenset({"logs", "status.json"})
+_LONGEST_VALUE = 60
+_ABSENT = object()
+
+
+class RunDirectory:
+    """Names and configuration of one run; creating the object touches nothing.
+
+    Raises:
+      UsageError: the path is a URL; a run directory must be local or mounted.
+    """
+
+    def __init__(self, path: str) -> None:
+        self.path = _local(path)
+
+    @property
+    def checkpoints(self) -> str:
+        """The directory of `step-…` directories."""
+        return os.path.join(self.path, "checkpoints")
+
+    @property
+    def logs(self) -> str:
+        """The directory of the workers' outputs."""
+        return os.path.join(self.path, "logs")
+
+    @property
+    def dataset(self) -> str:
+        """The copy of the dataset's description that the run was trained with."""
+        return os.path.join(self.path, "dataset")
+
+    @property
+    def status(self) -> str:
+        """The file that says how the run is doing."""
+        return os.path.join(self.path, "status.json")
+
+    @property
+    def metrics(self) -> str:
+        """The file of metric lines."""
+        return os.path.join(self.path, "metrics.jsonl")
+
+    @property
+    def tensorboard(self) -> str:
+        """The directory of event files."""
+        return os.path.join(self.path, "tensorboard")
+
+    @property
+    def _config(self) -> str:
+        return os.path.join(self.path, "config.json")
+
+    def check(self, config: dict[str, Any], resumable: frozenset[str]) -> None:
+        """Refuses a directory in which `config` cannot start or resume; writes nothing.
+
+        Args:
+          config: the resolved configuration, JSON values.
+          resumable: top-level keys that may differ between a run and its resumption.
+
+        Raises:
+          UsageError: another configuration's run, not a run directory, or not a directory.
+        """
+        try:
+            entries = os.listdir(self.path)
+        except FileNotFoundError:
+            return
+        except NotADirectoryError:
+            raise UsageError(
+                f"--output {self.path} is a file or lies under one: name a directory"
+            ) from None
+        except OSError as error:
+            raise UsageError(f"--output {self.path}: {error.strerror}") from None
+        if "config.json" in entries:
+            self._check_same(config, resumable)
+            return
+        foreign = sorted(
+            name for name in entries if name not in _BEFORE_CONFIG and not name.endswith(".tmp")
+        )
+        if foreign:
+            raise UsageError(
+                f"--output {self.path} is not a run directory (it holds {foreign[0]!r} and no "
+                "config.json): choose a new or empty directory"
+            )
+
+    def _check_same(self, config: dict[str, Any], resumable: frozenset[str]) -> None:
+        differing = [
+            f"{key} is {_show(there)} there and {_show(now)} now"
+            for key, there, now in _differences(self.read_config(), _plain(config))
+            if key.partition(".")[0] not in resumable
+        ]
+        if differing:
+            raise UsageError(
+                f"--output {self.path} holds a run of another configuration: "
+                f"{', '.join(differing)}; use the same values to resume it, or choose another "
+                "--output"
+            )
+
+    def start(self, config: dict[str, Any], resumable: frozenset[str]) -> None:
+        """Creates the directory and writes config.json; only the chief does.
+
+        Raises:
+          UsageError: as `check`, or the directory cannot be written; then nothing new remains.
+        """
+        self.check(config, resumable)
+        created: list[str] = []
+        try:
+            for path in (self.path, self.checkpoints, self.logs):
+                created.extend(_make_directories(path))
+            atomic.write_json(self._config, _plain(config))
+        except OSError as error:
+            for path in reversed(created):
+                with contextlib.suppress(OSError):
+                    os.rmdir(path)
+            raise UsageError(
+                f"--output {self.path} cannot be written ({error.strerror}): name a directory "
+                "with space where you may write"
+            ) from None
+
+    def read_config(self) -> dict[str, Any]:
+        """Returns config.json.
+
+        Raises:
+          UsageError: there is none, or it is not readable.
+        """
+        try:
+            with open(self._config, encoding="utf-8") as file:
+                config = json.load(file)
+        except (FileNotFoundError, NotADirectoryError):
+            raise UsageError(
+                f"{self.path} is not a run directory (no config.json): name the --output of a "
+                "training run"
+            ) from None
+        except OSError as error:
+            raise UsageError(f"{self._config}: {error.strerror}") from None
+        except ValueError as error:
+            raise UsageError(f"{self._config} is damaged ({error}): choose another run") from None
+        if not isinstance(config, dict):
+            raise UsageError(f"{self._config} is damaged (not a mapping): choose another run")
+        return config
+
+    def check_dataset(self, dataset: Dataset) -> None:
+        """Refuses data of other content than the run was trained with; writes nothing.
+
+        The dataset may have moved; what counts is the fingerprint.
+
+        Raises:
+          UsageError: the run's copy of the manifest has another fingerprint.
+        """
+        try:
+            with open(os.path.join(self.dataset, "manifest.json"), encoding="utf-8") as file:
+                kept = Manifest.model_validate_json(file.read())
+        except (OSError, ValueError):
+            return  # Not there yet, or damaged: `keep_dataset` writes it.
+        if kept.fingerprint != dataset.manifest.fingerprint:
+            raise UsageError(
+                f"{dataset.path} is not the data that the run in {self.path} was trained with "
+                f"(fingerprint {dataset.manifest.fingerprint[:12]}, there "
+                f"{kept.fingerprint[:12]}): give the same data to resume it, or choose another "
+                "--output"
+            )
+
+    def keep_dataset(self, dataset: Dataset) -> None:
+        """Copies manifest.json and statistics.json to <run>/dataset, as they were opened.
+
+        Evaluation and export need the columns and figures that the model was built with, even
+        when the data has moved.
+
+        Raises:
+          UsageError: as `check_dataset`, or the files cannot be written.
+        """
+        self.check_dataset(dataset)
+        try:
+            os.makedirs(self.dataset, exist_ok=True)
+            # The manifest last, as in every dataset directory: it means "whole".
+            for name, content in (
+                ("statistics.json", dataset.statistics),
+                ("manifest.json", dataset.manifest),
+            ):
+                text = content.model_dump_json(indent=1)
+                atomic.write(os.path.join(self.dataset, name), text.encode())
+        except OSError as error:
+            raise UsageError(f"{self.dataset} cannot be written: {error.strerror}") from None
+
+
+def _local(path: str) -> str:
+    """Returns the file name behind `path`, absolute: forked workers may change directory."""
+    scheme = re.match(r"([a-zA-Z][a-zA-Z0-9+.-]*)://", path)
+    if scheme and scheme[1].lower() != "file":
+        # Renames and appends, which commits and metrics live by, are not to be had there.
+        raise UsageError(
+            f"--output {path}: a run directory must be on a local or mounted disk, "
+            f"not {scheme[1]}://; train there and copy it afterwards"
+        )
+    if scheme:
+        path = path[scheme.end() :].removeprefix("localhost")
+    if not path:
+        raise UsageError("--output is empty: name a directory")
+    return os.path.abspath(path)
+
+
+def _make_directories(path: str) -> list[str]:
+    """Creates `path` with its parents; returns those that were missing, outermost first."""
+    missing: list[str] = []
+    parent = path
+    while not os.path.lexists(parent):
+        missing.insert(0, parent)
+        parent = os.path.dirname(parent)
+    os.makedirs(path, exist_ok=True)
+    return missing
+
+
+def _plain(value: Any) -> Any:
+    """The value as JSON gives it back, so that a tuple equals the list that was stored."""
+    return json.loads(json.dumps(value))
+
+
+def _differences(
+    there: dict[str, Any], now: dict[str, Any], prefix: str = ""
+) -> list[tuple[str, Any, Any]]:
+    """Lists (dotted key, stored value, present value) of what is not equal, sorted by key."""
+    found: list[tuple[str, Any, Any]] = []
+    for key in sorted(there.keys() | now.keys()):
+        old, new = there.get(key, _ABSENT), now.get(key, _ABSENT)
+        if isinstance(old, dict) and isinstance(new, dict):
+            found.extend(_differences(old, new, f"{prefix}{key}."))
+        elif old != new:
+            found.append((prefix + key, old, new))
+    return found
+
+
+def _show(value: Any) -> str:
+    if value is _ABSENT:
+        return "not set"
+    text = json.dumps(value)
+    return text if len(text) <= _LONGEST_VALUE else f"{text[: _LONGEST_VALUE - 3]}..."

@@ -1,0 +1,189 @@
+"""What ends a run before its last step: a request to stop, a stall, a lost peer.
+
+Nothing recovers inside the process: a broken cluster stays broken for TensorFlow. So these only
+notice, say why, and leave fast with the code that tells the platform what to do.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import faulthandler
+import logging
+import os
+import re
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable
+from types import FrameType, TracebackType
+from typing import Any, NoReturn, Self
+
+from trainer.errors import EXIT_PEER_LOST
+
+# How long a stalled process may spend on saying so (a hung disk must not keep it).
+_LAST_WORDS_SECONDS = 5.0
+
+
+class StopRequest:
+    """Turns SIGTERM and SIGINT into a flag that the loop reads between calls.
+
+        with StopRequest() as stop:
+            while not stop.requested: …
+
+    Python as process 1 ignores SIGTERM unless a handler is installed, which this does. A second
+    SIGINT does what it always does. Main thread only.
+    """
+
+    def __init__(self) -> None:
+        self.requested = False
+        self.reason: str | None = None
+        self._before: dict[int, Any] = {}
+
+    def __enter__(self) -> Self:
+        for number in (signal.SIGTERM, signal.SIGINT):
+            self._before[number] = signal.signal(number, self._note)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+
+    def _note(self, number: int, frame: FrameType | None) -> None:
+        self.requested = True
+        self.reason = self.reason or f"told to stop ({signal.Signals(number).name})"
+        if number == signal.SIGINT:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+class Watchdog:
+    """Ends the process with 138 when `beat` was not called for `timeout_seconds`.
+
+        with Watchdog(300, on_stall) as watchdog:
+            while …:
+                train()
+                watchdog.beat()
+
+    The stacks of all threads go to stderr first, then `on_stall(reason)` may say farewell. Time
+    in which this very process was stopped (SIGSTOP) does not count.
+    """
+
+    def __init__(self, timeout_seconds: float, on_stall: Callable[[str], None]) -> None:
+        self._timeout_seconds = timeout_seconds
+        self._on_stall = on_stall
+        self._beats = 0
+        self._ended = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.stop()
+
+    def beat(self) -> None:
+        """Says that the loop moves."""
+        self._beats += 1
+
+    def start(self) -> None:
+        """Begins to watch; counts as a beat."""
+        self.beat()
+        self._thread = threading.Thread(target=self._watch, name="watchdog", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Ends watching."""
+        self._ended.set()
+        if self._thread is not None:
+            self._thread.join()
+            self._thread = None
+
+    def _watch(self) -> None:
+        tick = min(1.0, self._timeout_seconds / 10)
+        seen, silent, last = self._beats, 0.0, time.monotonic()
+        while not self._ended.wait(tick):
+            now = time.monotonic()
+            # A tick that took much longer than asked: this process was stopped, not its peers.
+            silent, last = silent + min(now - last, 2 * tick), now
+            if seen != self._beats:
+                seen, silent = self._beats, 0.0
+            elif silent >= self._timeout_seconds:
+                self._give_up()
+
+    def _give_up(self) -> NoReturn:
+        reason = f"no progress for {self._timeout_seconds:g} s"
+        with contextlib.suppress(Exception):
+            sys.stderr.write(f"castell: error: {reason}; the stacks of all threads follow\n")
+            sys.stderr.flush()
+            faulthandler.dump_traceback(sys.stderr.fileno(), all_threads=True)
+        farewell = threading.Thread(target=self._on_stall, args=(reason,), daemon=True)
+        farewell.start()
+        farewell.join(_LAST_WORDS_SECONDS)
+        leave(EXIT_PEER_LOST)
+
+
+# Found by killing (-9), stopping and delaying one of two workers under TensorFlow 2.21; a test pins
+# it. `Collective ops is aborted by` heads whatever reason a peer or the coordinator gave; a
+# worker's own error (in its Task or input) comes without it.
+_ABORTED = "Collective ops is aborted by:"
+_PEER_TEXT = re.compile(
+    r"collective (ops is aborted|has timed out)|coordination ?service|stopped sending heartbeats"
+    r"|connection (reset|refused)|socket closed|broken pipe|/tensorflow\.WorkerService/"
+    r"|collective.*(ring|peer|cancel)",
+    re.IGNORECASE,
+)
+_TASK = re.compile(r"/job:(\w+)(?:/replica:\d+)?/task:(\d+)")
+_ALWAYS = ("UnavailableError", "AbortedError", "CancelledError", "DeadlineExceededError")
+
+
+def peer_failure(error: BaseException) -> str | None:
+    """Returns one line that says how another worker was lost, or None if `error` is our own.
+
+    Only meaningful for an error of a step in a cluster of several workers: there,
+    Unavailable, Aborted, Cancelled and DeadlineExceeded have no other cause; other TensorFlow
+    errors count when their text speaks of the collective or the connection.
+    """
+    import tensorflow as tf
+
+    if not isinstance(error, tf.errors.OpError):
+        return None
+    message = str(error.message)
+    if type(error).__name__ not in _ALWAYS and not _PEER_TEXT.search(message):
+        return None
+    said = message.partition(_ABORTED)[2] or _last_line(message)
+    detail = said.strip().splitlines()[0].strip() if said.strip() else type(error).__name__
+    task = _TASK.search(said)
+    who = f"{task[1]} {task[2]}" if task else "another worker"
+    return f"{who} was lost: {detail}"
+
+
+def _last_line(message: str) -> str:
+    """What remains of TensorFlow's text without its account of where the graph was made."""
+    lines = [line.strip() for line in message.splitlines()]
+    told = [line for line in lines if line and not line.startswith(("File ", "[[", "Detected at"))]
+    return told[-1] if told else ""
+
+
+def leave(code: int) -> NoReturn:
+    """Ends the process at once, after flushing what was printed and logged.
+
+    An ordinary exit runs TensorFlow's destructors, which wait for peers that may be gone.
+    """
+    for handler in logging.getLogger().handlers:
+        with contextlib.suppress(Exception):
+            handler.flush()
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(Exception):
+            stream.flush()
+    os._exit(code)

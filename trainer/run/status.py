@@ -1,0 +1,105 @@
+"""status.json: how the run is doing, for whoever watches it from outside.
+
+The file is replaced every few seconds while the process lives, so an old `updated` means a process
+that hangs or is gone. Telling must never stop the telling one: a write that fails is remembered,
+warned of once, and tried again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import threading
+from datetime import UTC, datetime
+from typing import Any, Literal
+
+from trainer.run import atomic
+
+State = Literal["running", "completed", "preempted", "failed"]
+HEARTBEAT_SECONDS = 2.0
+
+
+class Status:
+    """Writes the file on every `update`, and `updated` again every two seconds.
+
+    Args:
+      path: status.json of the run directory.
+      replicas: devices that train together.
+      strategy: name of the strategy that was chosen.
+      workers: {"rank": int, "host": str, "pid": int} of each.
+      generation: how many times the cluster has met.
+    """
+
+    def __init__(
+        self,
+        path: str,
+        *,
+        replicas: int,
+        strategy: str,
+        workers: list[dict[str, Any]],
+        generation: int = 0,
+    ) -> None:
+        self._path = path
+        self._content: dict[str, Any] = {
+            "state": "running",
+            "step": 0,
+            "exit_code": None,
+            "reason": None,
+            "replicas": replicas,
+            "strategy": strategy,
+            "generation": generation,
+            "workers": workers,
+        }
+        self.problem: str | None = None
+        self._warned = False
+        self._lock = threading.Lock()
+        self._ended = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def update(
+        self,
+        state: State,
+        step: int,
+        *,
+        exit_code: int | None = None,
+        reason: str | None = None,
+    ) -> None:
+        """Replaces the file; never raises. `exit_code` and `reason` once the end is known."""
+        with self._lock:
+            self._content |= {
+                "state": state, "step": step, "exit_code": exit_code, "reason": reason,
+            }  # fmt: skip
+            self._write()
+
+    def start(self) -> None:
+        """Writes now, and keeps `updated` fresh until `stop`."""
+        self._beat()
+        self._thread = threading.Thread(target=self._run, name="status", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Ends the heartbeat; the last state stays in the file."""
+        self._ended.set()
+        if self._thread is not None:
+            self._thread.join()
+            self._thread = None
+
+    def _run(self) -> None:
+        while not self._ended.wait(HEARTBEAT_SECONDS):
+            self._beat()
+
+    def _beat(self) -> None:
+        with self._lock:
+            self._write()
+
+    def _write(self) -> None:
+        now = datetime.now(UTC).isoformat(timespec="milliseconds")
+        try:
+            atomic.write_json(self._path, {**self._content, "updated": now}, durable=False)
+            self.problem = None
+        except OSError as error:
+            self.problem = f"{self._path} cannot be written: {error.strerror}"
+            if not self._warned:
+                self._warned = True
+                with contextlib.suppress(OSError, ValueError):
+                    print(f"castell: warning: {self.problem}; training goes on", file=sys.stderr)
