@@ -1,0 +1,76 @@
+"""`--param KEY=VALUE` read by the types that the compiled pipeline declares."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import yaml
+
+from trainer.errors import UsageError, suggestion
+
+
+def parse(texts: Sequence[str], declared: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    """Returns the arguments of a run; `declared` is `root.inputDefinitions.parameters` of the IR.
+
+    A list takes one value, several (the parameter given again), or a YAML list `[a, b]`.
+
+    Raises:
+      UsageError: a parameter is unknown, missing, given twice, or of another type.
+    """
+    given: dict[str, list[str]] = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not equals:
+            raise UsageError(f"--param {text}: must be KEY=VALUE")
+        if name not in declared:
+            near = suggestion(name, list(declared))
+            raise UsageError(
+                f"no parameter {name!r}{near}: there are {', '.join(sorted(declared))}"
+            )
+        given.setdefault(name, []).append(value)
+    for name, parameter in declared.items():
+        if name not in given and not parameter.get("isOptional"):
+            raise UsageError(f"parameter {name} is required: --param {name}=VALUE")
+    return {
+        name: _value(name, values, declared[name]["parameterType"])
+        for name, values in given.items()
+    }
+
+
+def _value(name: str, values: list[str], kind: str) -> Any:
+    if kind == "LIST":
+        read = _yaml(values[0]) if len(values) == 1 and values[0].startswith("[") else values
+        return _checked(name, values[0], read, list, "a list such as [a, b]")
+    if len(values) > 1:
+        raise UsageError(f"parameter {name} is given {len(values)} times, and is not a list")
+    text = values[0]
+    if kind == "STRUCT":
+        return _checked(name, text, _yaml(text), dict, "a mapping such as {key: value}")
+    if kind == "BOOLEAN":
+        return _checked(name, text, _yaml(text.lower()), bool, "true or false")
+    if kind == "NUMBER_INTEGER":
+        return _number(name, text, int, "a whole number")
+    if kind == "NUMBER_DOUBLE":
+        return _number(name, text, float, "a number")
+    return text
+
+
+def _yaml(text: str) -> Any:
+    try:
+        return yaml.safe_load(text)
+    except yaml.YAMLError:
+        return None
+
+
+def _checked(name: str, text: str, value: Any, kind: type, expected: str) -> Any:
+    if not isinstance(value, kind):
+        raise UsageError(f"parameter {name} ({text}): must be {expected}")
+    return value
+
+
+def _number(name: str, text: str, kind: Callable[[str], float], expected: str) -> float:
+    try:
+        return kind(text)
+    except ValueError:
+        raise UsageError(f"parameter {name} ({text}): must be {expected}") from None

@@ -1,0 +1,156 @@
+"""`castell run`: the compiled pipeline on this machine, through `kfp.local`.
+
+Each step is a process of this environment (no container, no new virtual environment). What it
+leaves stands in `<workdir>/<pipeline>-<time>/<step>/<artifact>`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import sys
+import tempfile
+import warnings
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pipelines import parameters
+from pipelines.compile import PIPELINES, compile_to
+from pipelines.console import Console
+from trainer.errors import CastellError, UsageError, suggestion
+
+HELP = "run a pipeline on this machine"
+RUNNERS = ("subprocess",)
+
+
+class StepFailed(CastellError):
+    """A step of the pipeline ended with an error, which stands in the message."""
+
+
+@dataclass(frozen=True)
+class Finished:
+    """A run that ended well: its directory and the names of the steps that ran, in order."""
+
+    root: Path
+    steps: tuple[str, ...]
+
+    def artifact(self, step: str, name: str) -> Path:
+        """Returns where a step left an artifact."""
+        return self.root / step / name
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declares the command's flags."""
+    parser.add_argument(
+        "pipeline", metavar="PIPELINE", help=f"{', '.join(PIPELINES)}, or a compiled .yaml"
+    )
+    parser.add_argument("--runner", default="subprocess", help="subprocess [subprocess]")
+    parser.add_argument(
+        "--param",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="a parameter of the pipeline; again for each, and for each value of a list",
+    )
+    parser.add_argument("--workdir", default="runs", help="where the artifacts go [runs]")
+    parser.add_argument("--verbose", action="store_true", help="all that kfp.local prints")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Runs the pipeline and says where its artifacts are."""
+    if args.runner not in RUNNERS:
+        near = suggestion(args.runner, list(RUNNERS))
+        raise UsageError(f"--runner {args.runner!r}{near}: there is {', '.join(RUNNERS)}")
+    with _compiled(args.pipeline) as file:
+        finished = run_compiled(file, args.param, workdir=args.workdir, verbose=args.verbose)
+    print(f"artifacts: {finished.root}")
+    for step in finished.steps:
+        names = sorted(p.name for p in (finished.root / step).iterdir() if _is_artifact(p))
+        print(f"  {step}/  {'  '.join(names)}")
+    return 0
+
+
+def run_compiled(
+    file: str, params: list[str] | Mapping[str, Any], *, workdir: str, verbose: bool = False
+) -> Finished:
+    """Runs a compiled pipeline; `params` as KEY=VALUE texts, or as values that are passed on.
+
+    Raises:
+      UsageError: the parameters do not fit the pipeline.
+      StepFailed: a step failed; names it and its error.
+    """
+    from kfp import components, local
+
+    pipeline = components.load_component_from_file(file)
+    arguments = params if isinstance(params, Mapping) else _arguments(file, params)
+    # Steps write to a pipe: without this their lines would come in blocks, at the end.
+    os.environ.setdefault("PYTHONUNBUFFERED", "1")
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    Path(workdir).mkdir(parents=True, exist_ok=True)
+    before = set(Path(workdir).iterdir())
+    console = Console(sys.stdout, verbose=verbose)
+    with warnings.catch_warnings(), contextlib.redirect_stdout(console):
+        # It takes any image that is not called python for a mistake.
+        warnings.filterwarnings("ignore", message=".*non-Python base image")
+        local.init(
+            runner=local.SubprocessRunner(use_venv=False),
+            pipeline_root=str(Path(workdir).resolve()),
+            raise_on_error=True,
+        )
+        try:
+            pipeline(**arguments)
+        except RuntimeError:
+            if not console.steps:
+                raise
+            step, error = console.steps[-1], console.error.removeprefix("castell: error: ")
+            raise StepFailed(f"step {step} failed: {error}") from None
+    # Another run may share the workdir: ours is the first that began after we looked.
+    root = min(set(Path(workdir).iterdir()) - before, key=_start_time)
+    return Finished(root, tuple(console.steps))
+
+
+@contextlib.contextmanager
+def _compiled(pipeline: str) -> Iterator[str]:
+    if pipeline.endswith((".yaml", ".yml")):
+        if not Path(pipeline).is_file():
+            raise UsageError(f"{pipeline}: no such file")
+        yield pipeline
+        return
+    if pipeline not in PIPELINES:
+        near = suggestion(pipeline, list(PIPELINES))
+        raise UsageError(
+            f"no pipeline {pipeline!r}{near}: there is {', '.join(PIPELINES)}, or a compiled .yaml"
+        )
+    with tempfile.TemporaryDirectory() as directory:
+        file = str(Path(directory, f"{pipeline}.yaml"))
+        compile_to(file, pipeline, target="local")
+        yield file
+
+
+def _arguments(file: str, params: list[str]) -> dict[str, Any]:
+    import yaml
+
+    try:
+        root = yaml.safe_load(Path(file).read_text())["root"]
+    except (KeyError, TypeError, yaml.YAMLError):
+        raise UsageError(f"{file} is not a compiled pipeline") from None
+    inputs = root.get("inputDefinitions", {})
+    if inputs.get("artifacts"):
+        raise UsageError(
+            f"{file} takes artifacts ({', '.join(inputs['artifacts'])}), which cannot be given "
+            "here: run a pipeline, or the step's own command"
+        )
+    return parameters.parse(params, inputs.get("parameters", {}))
+
+
+def _is_artifact(path: Path) -> bool:
+    return path.name != "executor_output.json"
+
+
+def _start_time(root: Path) -> str:
+    """Returns the time that kfp.local puts at the end of a run's name: 2026-01-31-12-59-59-123456."""
+    return "-".join(root.name.split("-")[-7:])
