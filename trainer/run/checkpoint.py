@@ -79,7 +79,8 @@ def restore(commit: Commit, variables: Mapping[str, tf.Variable]) -> None:
 
     Args:
       commit: what `latest` or `commit_at` returned.
-      variables: as given to `save`: the same names, shapes and dtypes.
+      variables: as given to `save`: the same names, shapes and dtypes. A whole group (names with
+        the same first part, as `optimizer/…`) may be left out: serving needs no optimizer.
 
     Raises:
       UsageError: names, shapes or dtypes differ (they are listed; nothing is assigned), or the
@@ -159,7 +160,12 @@ def _describe(value: Any) -> dict[str, Any]:
 
 
 def _check_fit(commit: Commit, saved: dict[str, Any], wanted: dict[str, Any]) -> None:
-    differing = [f"{name} is only in the checkpoint" for name in sorted(saved.keys() - wanted)]
+    groups = {name.partition("/")[0] for name in wanted}
+    differing = [
+        f"{name} is only in the checkpoint"
+        for name in sorted(saved.keys() - wanted)
+        if name.partition("/")[0] in groups
+    ]
     differing += [f"{name} is not in it" for name in sorted(wanted.keys() - saved)]
     differing += [
         f"{name} is {_spell(saved[name])} there and {_spell(wanted[name])} here"

@@ -8,6 +8,7 @@ warned of once, and tried again.
 from __future__ import annotations
 
 import contextlib
+import os
 import sys
 import threading
 from datetime import UTC, datetime
@@ -95,6 +96,7 @@ class Status:
     def _write(self) -> None:
         now = datetime.now(UTC).isoformat(timespec="milliseconds")
         try:
+            os.makedirs(os.path.dirname(self._path), exist_ok=True)
             atomic.write_json(self._path, {**self._content, "updated": now}, durable=False)
             self.problem = None
         except OSError as error:
