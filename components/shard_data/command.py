@@ -1,0 +1,132 @@
+"""`castell shard`: flags in, a dataset directory out. What a flag means is checked in `options`."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from trainer.data.manifest import Manifest
+
+HELP = "turn raw tables into a dataset directory that training reads"
+
+_EPILOG = """\
+Types are decided over the whole input. An empty field is missing; what else means missing is said
+by --null-value. A column that mixes numbers and other words is an error that names the first such
+cell and the flags to paste.
+
+example:
+  castell shard flights.csv.zip --output dataset --label late --null-value NA --drop arr_time
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Adds the flags; values stay text until `ShardOptions` reads them."""
+    parser.epilog = _EPILOG
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    add = parser.add_argument
+    add("sources", nargs="+", metavar="SOURCE",
+        help="CSV, TSV or Parquet: a file, a glob or a directory (read recursively); also .gz "
+             "and .zip")  # fmt: skip
+    add("--output", required=True, metavar="DIR",
+        help="dataset directory; appears whole at the end, is never written over")  # fmt: skip
+    add("--label", required=True, metavar="COL", help="the column to predict")
+    _add_layout(parser.add_argument_group("splits and shards"))
+    _add_meaning(parser.add_argument_group("what the values mean"))
+    _add_text(parser.add_argument_group("how text files are written (nothing is guessed)"))
+    _add_running(parser.add_argument_group("running"))
+
+
+def _add_layout(group: Any) -> None:
+    add = group.add_argument
+    add("--split", default=argparse.SUPPRESS, metavar="NAME=FRACTION,…",
+        help="splits and their share of rows [train=0.8,eval=0.1,test=0.1]")  # fmt: skip
+    add("--split-by", default=argparse.SUPPRESS, metavar="COL",
+        help="rows with equal values of COL go to the same split")  # fmt: skip
+    add("--shards", default=argparse.SUPPRESS, metavar="N",
+        help="files a split [16 for train, fewer for smaller splits]")  # fmt: skip
+    add("--layout", default=argparse.SUPPRESS, metavar="blocks|rows",
+        help="blocks: fast, column-wise; rows: one tf.train.Example a row, for other readers "
+             "[blocks]")  # fmt: skip
+    add("--block-rows", default=argparse.SUPPRESS, metavar="N", help="rows a block [1024]")
+    add("--seed", default=argparse.SUPPRESS, metavar="N",
+        help="decides split and order of rows [0]")  # fmt: skip
+
+
+def _add_meaning(group: Any) -> None:
+    add = group.add_argument
+    add("--null-value", dest="null_values", action="append", default=argparse.SUPPRESS,
+        metavar="[COL=]V",
+        help="V means missing, everywhere or in COL (=V: the text V, even with = in it); "
+             "repeatable")  # fmt: skip
+    add("--type", dest="types", action="append", default=argparse.SUPPRESS, metavar="COL=TYPE",
+        help="string, int64, float32, bool, date or timestamp, whatever the values look like; "
+             "repeatable")  # fmt: skip
+    add("--schema", dest="schema_file", default=argparse.SUPPRESS, metavar="FILE",
+        help="take the types from the schema.pbtxt of another dataset")  # fmt: skip
+    add("--drop", action="append", default=argparse.SUPPRESS, metavar="COL",
+        help="leave a column out (it may still serve --split-by); repeatable")  # fmt: skip
+    add("--label-kind", default=argparse.SUPPRESS, metavar="binary|multiclass|regression",
+        help="what the label is [from its values]")  # fmt: skip
+    add("--drop-missing-label", action="store_true", default=argparse.SUPPRESS,
+        help="leave out rows without label instead of ending")  # fmt: skip
+    add("--missing-columns", default=argparse.SUPPRESS, metavar="error|null",
+        help="null: a column that some files lack is missing in their rows [error]")  # fmt: skip
+
+
+def _add_text(group: Any) -> None:
+    add = group.add_argument
+    add("--delimiter", default=argparse.SUPPRESS, metavar="C",
+        help="between fields; \\t is a tab [comma; tab in .tsv]")  # fmt: skip
+    add("--decimal", default=argparse.SUPPRESS, metavar="C", help="decimal mark [.]")
+    add("--thousands", default=argparse.SUPPRESS, metavar="C", help="mark between thousands")
+    add("--comment", default=argparse.SUPPRESS, metavar="C",
+        help="lines that begin with it are skipped")  # fmt: skip
+    add("--encoding", default=argparse.SUPPRESS, metavar="NAME", help="of the text [utf-8]")
+    add("--skip-rows", default=argparse.SUPPRESS, metavar="N",
+        help="lines before the header [0]")  # fmt: skip
+    add("--max-bad-rows", default=argparse.SUPPRESS, metavar="N",
+        help="rows with too many or too few fields that may be left out [0]")  # fmt: skip
+
+
+def _add_running(group: Any) -> None:
+    add = group.add_argument
+    add("--processes", default=argparse.SUPPRESS, metavar="N",
+        help="shards written at once; the bytes are the same for any N [1]")  # fmt: skip
+    add("--memory", default=argparse.SUPPRESS, metavar="SIZE",
+        help="largest input that is accepted, unpacked: it is held in memory [4GiB]")  # fmt: skip
+    add("--verify", action="store_true", default=argparse.SUPPRESS,
+        help="read everything back before the directory appears")  # fmt: skip
+    add("--json", action="store_true", default=False,
+        help="print one JSON object on stdout about what was made")  # fmt: skip
+
+
+def run(args: argparse.Namespace) -> int:
+    """Makes the dataset; progress goes to stderr. Returns the exit code."""
+    from components.shard_data.options import ShardOptions
+    from components.shard_data.shard import shard
+
+    given = {name: value for name, value in vars(args).items() if name in ShardOptions.model_fields}
+    options = ShardOptions.parse(given)
+    manifest = shard(options, report=lambda line: print(f"shard: {line}", file=sys.stderr))
+    if args.json:
+        print(json.dumps(summary(options.output, manifest)))
+    else:
+        print(f"shard: {options.output} is ready: {manifest.rows:,} rows", file=sys.stderr)
+    return 0
+
+
+def summary(output: str, manifest: Manifest) -> dict[str, Any]:
+    """Returns what `--json` prints."""
+    return {
+        "output": output,
+        "rows": {name: split.rows for name, split in manifest.splits.items()},
+        "shards": {name: len(split.shards) for name, split in manifest.splits.items()},
+        "columns": [feature.name for feature in manifest.features],
+        "label": manifest.label.model_dump(mode="json"),
+        "fingerprint": manifest.fingerprint,
+        "dropped": list(manifest.dropped),
+        "notes": list(manifest.notes),
+    }

@@ -1,0 +1,138 @@
+"""Numbers: which texts are some, and how they fit into int64 and float32."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from components.shard_data.findings import Findings
+from components.shard_data.series import Series
+from trainer.data.blocks import NULL_INT, Column
+from trainer.errors import UsageError
+
+Mask = npt.NDArray[np.bool_]
+
+# Above this, neighbouring whole numbers fall together in float32.
+_EXACT_IN_FLOAT32 = 1 << 24
+_NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"
+
+
+def mask(array: pa.Array) -> Mask:
+    """Returns a boolean arrow array as numpy, null as False."""
+    return np.asarray(array.fill_null(False).to_numpy(zero_copy_only=False), bool)
+
+
+@dataclass(frozen=True)
+class Form:
+    """What each of k texts looks like; `plain`: no spaces, no thousands marks, decimal point."""
+
+    plain: pa.Array
+    blank: Mask
+    nan: Mask
+    number: Mask
+    integer: Mask
+    leading_zero: Mask
+
+    @classmethod
+    def of(cls, texts: pa.Array, decimal: str = ".", thousands: str | None = None) -> Form:
+        """Looks at k texts, numbers written with these marks."""
+        plain = pc.ascii_trim_whitespace(texts)
+        blank = mask(pc.equal(plain, ""))
+        nan = mask(pc.match_substring_regex(plain, "^[+-]?(?i:nan)$"))
+        if thousands is not None:
+            plain = _without_thousands(plain, decimal, thousands)
+        if decimal != ".":
+            # A point is no part of such a number: it must not become one.
+            plain = pc.replace_substring(pc.replace_substring(plain, ".", "?"), decimal, ".")
+        number = mask(pc.match_substring_regex(plain, _NUMBER))
+        integer = mask(pc.match_substring_regex(plain, r"^[+-]?\d+$"))
+        leading_zero = number & mask(pc.match_substring_regex(plain, r"^[+-]?0\d"))
+        return cls(plain, blank, nan, number, integer, leading_zero)
+
+    def float64(self) -> npt.NDArray[np.float64]:
+        """float64 [k]; NaN where the text is no number."""
+        unsigned = pc.replace_substring_regex(self.plain, r"^\+", "")
+        kept = pc.if_else(pa.array(self.number), unsigned, pa.scalar(None, pa.string()))
+        return np.asarray(
+            kept.cast(pa.float64()).fill_null(np.nan).to_numpy(zero_copy_only=False), np.float64
+        )
+
+    def whole(self) -> Mask:
+        """Which numbers have no fraction, however written (1.0, 1e3)."""
+        values = self.float64()
+        return np.isfinite(values) & (values == np.floor(np.where(np.isfinite(values), values, 0)))
+
+    def int64(self) -> tuple[npt.NDArray[np.int64], Mask]:
+        """Returns int64 [k], NULL_INT where the text is no number, and which do not fit."""
+        values = np.full(len(self.plain), NULL_INT, np.int64)
+        outside = np.zeros(len(self.plain), bool)
+        chosen = np.flatnonzero(self.number)
+        texts = pc.replace_substring_regex(self.plain.filter(pa.array(self.number)), r"^\+", "")
+        try:
+            values[chosen] = texts.cast(pa.int64()).to_numpy(zero_copy_only=False)
+            outside[chosen] = values[chosen] == NULL_INT  # Reserved: the sentinel of null.
+        except pa.ArrowInvalid:
+            for i, text in zip(chosen, texts.to_pylist(), strict=True):
+                value = int(text) if self.integer[i] else int(float(text))
+                outside[i] = not NULL_INT < value < 2**63
+                values[i] = NULL_INT if outside[i] else value
+        return values, outside
+
+
+def _without_thousands(texts: pa.Array, decimal: str, thousands: str) -> pa.Array:
+    mark = re.escape(thousands)
+    grouped = pc.match_substring_regex(
+        texts, rf"^[+-]?\d{{1,3}}({mark}\d{{3}})+({re.escape(decimal)}\d*)?$"
+    )
+    # Marks elsewhere ("1,2,3") are no thousands; "?" keeps them from passing for a number.
+    return pc.if_else(
+        grouped,
+        pc.replace_substring(texts, thousands, ""),
+        pc.replace_substring(texts, thousands, "?"),
+    )
+
+
+def int_series(name: str, values: npt.NDArray[np.generic], logical: str | None = None) -> Series:
+    """Returns int64 values [n] (NULL_INT: null) as a column."""
+    return Series(name, "int64", Column(values.astype(np.int64, copy=False)), logical=logical)
+
+
+def float_series(name: str, values: npt.NDArray[np.generic], say: Findings) -> Series:
+    """Returns float64 values [n] (NaN: null) as a float32 column.
+
+    Whole numbers, some beyond 2^24, become int64: float32 would merge neighbours.
+
+    Raises:
+      UsageError: infinity, or a number beyond float32.
+    """
+    present = values[~np.isnan(values)]
+    if np.isinf(present).any():
+        raise UsageError(
+            f"column {name} holds infinity: make it missing with --null-value {name}=inf, or leave "
+            f"the column out with --drop {name}"
+        )
+    largest = float(np.abs(present).max(initial=0.0))
+    is_whole = bool((present == np.floor(present)).all())
+    if is_whole and _EXACT_IN_FLOAT32 < largest < 2**63:
+        say.note(f"column {name} is int64: its whole numbers go beyond what float32 tells apart")
+        null = np.isnan(values)
+        whole = np.where(null, 0, values).astype(np.int64)
+        return int_series(name, np.where(null, NULL_INT, whole))
+    if largest > np.finfo(np.float32).max:
+        raise UsageError(
+            f"column {name} holds {largest:g}, beyond float32: scale it, or leave it out with "
+            f"--drop {name}"
+        )
+    rounded = values.astype(np.float32)
+    before, after = np.unique(present), np.unique(present.astype(np.float32))
+    if len(after) < len(before):
+        say.note(
+            f"column {name} is stored as float32: {len(before):,} different numbers become "
+            f"{len(after):,}"
+        )
+    return Series(name, "float32", Column(rounded))

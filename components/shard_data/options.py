@@ -1,0 +1,177 @@
+"""What `castell shard` is told: every option, its default and its check.
+
+Values may be given as the text of a flag (`split="train=0.8,eval=0.2"`) or as Python values.
+"""
+
+from __future__ import annotations
+
+import codecs
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+
+from trainer.data.manifest import LabelKind, Layout
+from trainer.errors import UsageError
+
+ColumnType = Literal["string", "int64", "float32", "bool", "date", "timestamp"]
+COLUMN_TYPES: tuple[str, ...] = ("string", "int64", "float32", "bool", "date", "timestamp")
+_ALIASES = {"text": "string", "str": "string", "int": "int64", "float": "float32"}
+
+DEFAULT_SPLIT = {"train": 0.8, "eval": 0.1, "test": 0.1}
+_SIZES = {"": 1, "B": 1, "KIB": 1 << 10, "MIB": 1 << 20, "GIB": 1 << 30}
+# What changes neither a byte of the data nor its description.
+_INCIDENTAL = {"sources", "output", "processes", "memory", "verify", "schema_file"}
+
+
+class ShardOptions(BaseModel):
+    """One call of `castell shard`; make it with `parse` to have mistakes as `UsageError`."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    sources: tuple[str, ...] = Field(min_length=1)
+    output: str = Field(min_length=1)
+    label: str = Field(min_length=1)
+    split: dict[str, float] = DEFAULT_SPLIT
+    split_by: str | None = None
+    shards: int | None = Field(None, gt=0)
+    layout: Layout = "blocks"
+    block_rows: int = Field(1024, gt=0)
+    seed: int = Field(0, ge=0, lt=2**63)
+    null_values: tuple[str, ...] = ()
+    types: dict[str, ColumnType] = {}
+    drop: tuple[str, ...] = ()
+    label_kind: LabelKind | None = None
+    drop_missing_label: bool = False
+    schema_file: str | None = None
+    delimiter: str | None = None
+    decimal: str = "."
+    thousands: str | None = None
+    comment: str | None = None
+    encoding: str = "utf-8"
+    skip_rows: int = Field(0, ge=0)
+    missing_columns: Literal["error", "null"] = "error"
+    max_bad_rows: int = Field(0, ge=0)
+    processes: int = Field(1, gt=0)
+    memory: int = Field(4 << 30, gt=0)
+    verify: bool = False
+
+    @classmethod
+    def parse(cls, values: Mapping[str, Any]) -> ShardOptions:
+        """Returns the options; UsageError names the flag, the value and what is allowed."""
+        try:
+            return cls(**values)
+        except ValidationError as error:
+            first = error.errors()[0]
+            flag = _flag(str(first["loc"][0])) if first["loc"] else "options"
+            message = first["msg"].removeprefix("Value error, ")
+            raise UsageError(f"{flag} ({first['input']}): {message}") from None
+
+    @property
+    def split_is_default(self) -> bool:
+        """Whether nobody asked for these splits: then an empty eval or test may be left out."""
+        return "split" not in self.model_fields_set
+
+    @property
+    def null_everywhere(self) -> frozenset[str]:
+        """The texts that are null in every column."""
+        return frozenset(
+            value.removeprefix("=") for value in self.null_values if value.find("=") < 1
+        )
+
+    @property
+    def null_by_column(self) -> dict[str, frozenset[str]]:
+        """The texts that are null in one column (`--null-value COL=V`)."""
+        found: dict[str, set[str]] = {}
+        for value in self.null_values:
+            column, equals, text = value.partition("=")
+            if equals and column:
+                found.setdefault(column, set()).add(text)
+        return {column: frozenset(texts) for column, texts in found.items()}
+
+    def identity(self) -> dict[str, Any]:
+        """The options that the dataset depends on, as JSON values."""
+        return self.model_dump(mode="json", exclude=_INCIDENTAL)
+
+    @field_validator("split", mode="before")
+    @classmethod
+    def _split(cls, value: Any) -> Any:
+        return _pairs(value.split(",")) if isinstance(value, str) else value
+
+    @field_validator("split")
+    @classmethod
+    def _fractions(cls, value: dict[str, float]) -> dict[str, float]:
+        for name, fraction in value.items():
+            if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]*", name):
+                raise ValueError(f"{name!r} is not a name of letters, digits, - and _")
+            if not 0 < fraction <= 1:
+                raise ValueError(f"{name}={fraction:g} is not a fraction above 0 and up to 1")
+        if "train" not in value:
+            raise ValueError("there must be a split called train")
+        if abs(sum(value.values()) - 1) > 1e-6:
+            raise ValueError(f"the fractions must add up to 1, not {sum(value.values()):g}")
+        return value
+
+    @field_validator("types", mode="before")
+    @classmethod
+    def _types(cls, value: Any) -> Any:
+        pairs = value if isinstance(value, Mapping) else _pairs(value)
+        types = {column: _ALIASES.get(kind, kind) for column, kind in pairs.items()}
+        for column, kind in types.items():
+            if kind not in COLUMN_TYPES:
+                raise ValueError(f"{column}={kind}: a type is one of {', '.join(COLUMN_TYPES)}")
+        return types
+
+    @field_validator("memory", mode="before")
+    @classmethod
+    def _memory(cls, value: Any) -> Any:
+        if not isinstance(value, str):
+            return value
+        match = re.fullmatch(r"(\d+)\s*([A-Z]*)", value.strip().upper())
+        if not match or match[2] not in _SIZES:
+            raise ValueError("a size is a number and B, KiB, MiB or GiB, as in 4GiB")
+        return int(match[1]) * _SIZES[match[2]]
+
+    @field_validator("delimiter", "decimal", "thousands", "comment")
+    @classmethod
+    def _one_character(cls, value: str | None) -> str | None:
+        value = "\t" if value == "\\t" else value
+        if value is not None and (len(value) != 1 or not value.isascii() or value in '"\r\n'):
+            raise ValueError("must be one ASCII character (a tab is \\t)")
+        return value
+
+    @field_validator("encoding")
+    @classmethod
+    def _known_encoding(cls, value: str) -> str:
+        try:
+            return codecs.lookup(value).name
+        except LookupError:
+            raise ValueError("not an encoding that is known (utf-8, latin-1, utf-16…)") from None
+
+    @model_validator(mode="after")
+    def _consistent(self) -> ShardOptions:
+        if self.decimal == self.thousands:
+            raise ValueError(f"--thousands and --decimal cannot both be {self.decimal!r}")
+        if self.label in self.drop:
+            raise ValueError(f"--drop {self.label}: the label cannot be left out")
+        return self
+
+
+def _pairs(texts: Sequence[str]) -> dict[str, str]:
+    """Reads NAME=VALUE texts; a name twice, or one without a value, is an error."""
+    pairs: dict[str, str] = {}
+    for text in texts:
+        name, equals, value = text.strip().rpartition("=")
+        if not equals or not name or not value:
+            raise ValueError(f"{text!r} is not NAME=VALUE")
+        if name in pairs:
+            raise ValueError(f"{name} is given twice")
+        pairs[name] = value
+    return pairs
+
+
+def _flag(field: str) -> str:
+    names = {"sources": "SOURCE", "null_values": "--null-value", "types": "--type",
+             "schema_file": "--schema"}  # fmt: skip
+    return names.get(field, "--" + field.replace("_", "-"))
