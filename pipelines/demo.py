@@ -30,7 +30,6 @@ COLUMNS = (
 WORKERS = 2
 PARAMETERS = {
     "label": "late",
-    "null_values": ["NA"],
     "workers": WORKERS,
     "epochs": 8.0,
     "config": {"global_batch": 1024, "learning_rate": 2e-3, "log_every": 200},
@@ -75,7 +74,7 @@ def find_archive(directory: Path) -> Path:
 
 
 def prepare(archive: Path, table: Path) -> tuple[int, int]:
-    """Writes the table with its label `late`; returns how many rows it has and how many are late."""
+    """Writes the table with its label `late`; returns its number of rows and of late ones."""
     rows = late = 0
     with table.open("w", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")

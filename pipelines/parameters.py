@@ -29,9 +29,10 @@ def parse(texts: Sequence[str], declared: Mapping[str, Mapping[str, Any]]) -> di
                 f"no parameter {name!r}{near}: there are {', '.join(sorted(declared))}"
             )
         given.setdefault(name, []).append(value)
-    for name, parameter in declared.items():
-        if name not in given and not parameter.get("isOptional"):
-            raise UsageError(f"parameter {name} is required: --param {name}=VALUE")
+    missing = [n for n, declaration in declared.items()
+               if n not in given and not declaration.get("isOptional")]  # fmt: skip
+    if missing:
+        raise UsageError(f"{' and '.join(missing)} missing: --param {missing[0]}=VALUE")
     return {
         name: _value(name, values, declared[name]["parameterType"])
         for name, values in given.items()

@@ -84,8 +84,8 @@ def run_compiled(
     """
     from kfp import components, local
 
-    pipeline = components.load_component_from_file(file)
     arguments = params if isinstance(params, Mapping) else _arguments(file, params)
+    pipeline = components.load_component_from_file(file)
     # Steps write to a pipe: without this their lines would come in blocks, at the end.
     os.environ.setdefault("PYTHONUNBUFFERED", "1")
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
@@ -152,5 +152,5 @@ def _is_artifact(path: Path) -> bool:
 
 
 def _start_time(root: Path) -> str:
-    """Returns the time that kfp.local puts at the end of a run's name: 2026-01-31-12-59-59-123456."""
+    """Returns what kfp.local puts at the end of a run's name: 2026-01-31-12-59-59-123456."""
     return "-".join(root.name.split("-")[-7:])

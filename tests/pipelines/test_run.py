@@ -1,0 +1,97 @@
+"""`castell run`: a local run is readable, and a failed step ends it by name."""
+
+import io
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from pipelines.cli import main
+from pipelines.compile import compile_to
+from pipelines.console import Console
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    file = tmp_path / "table.csv"
+    rows = "".join(f"{i},{i % 7},{i % 2}\n" for i in range(400))
+    file.write_text("a,b,y\n" + rows)
+    return file
+
+
+def shard(table: Path, tmp_path: Path, *more: str) -> list[str]:
+    """`castell run` of the one step that needs no TensorFlow."""
+    file = tmp_path / "shard_data.yaml"
+    compile_to(str(file), "shard_data")
+    params = [f"sources={table}", "label=y", *more]
+    argv = ["run", str(file), "--workdir", str(tmp_path / "runs")]
+    return argv + [word for param in params for word in ("--param", param)]
+
+
+@pytest.mark.timeout(120)
+def test_a_run_says_what_it_does_and_where_it_leaves_it(
+    table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(shard(table, tmp_path, "options={block_rows: 64}")) == 0
+    out = capsys.readouterr().out
+    assert "▸ shard-data" in out
+    assert "done after" in out
+    assert "KFP Executor" not in out
+    assert "executorInput" not in out
+    (manifest,) = (tmp_path / "runs").glob("shard-data-*/shard-data/dataset/manifest.json")
+    assert f"artifacts: {manifest.parents[2]}" in out
+
+
+@pytest.mark.timeout(120)
+def test_a_failed_step_is_named_with_its_error(
+    table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(shard(tmp_path / "absent.csv", tmp_path)) == 1
+    out, err = capsys.readouterr()
+    assert err.startswith("castell: error: step shard-data failed: ")
+    assert "absent.csv" in err
+    assert err.count("\n") == 1
+    assert "Traceback" not in out
+
+
+@pytest.mark.timeout(120)
+def test_a_step_s_own_command_is_named_if_it_takes_artifacts(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "train_model.yaml"
+    compile_to(str(file), "train_model")
+    assert main(["run", str(file), "--workdir", str(tmp_path)]) == 2
+    assert "takes artifacts (dataset)" in capsys.readouterr().err
+
+
+def test_a_file_that_is_no_pipeline_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "x.yaml"
+    for content in ("a: 1\n", "just text\n", "{", ""):
+        file.write_text(content)
+        assert main(["run", str(file)]) == 2
+        assert capsys.readouterr().err == f"castell: error: {file} is not a compiled pipeline\n"
+
+
+def test_the_last_words_of_a_step_are_its_error() -> None:
+    console = Console(io.StringIO())
+    console.write("07:00:00.000 - INFO - Executing task 'train-model'\n")
+    console.write("    castell: error: --epochs (0): must be above 0\n    more\n")
+    assert console.steps == ["train-model"]
+    assert console.error == "castell: error: --epochs (0): must be above 0"
+
+
+def test_an_environment_without_docker_is_enough(table: Path, tmp_path: Path) -> None:
+    blocked = tmp_path / "blocked"
+    blocked.mkdir()
+    (blocked / "docker.py").write_text("raise ImportError('no docker here')\n")
+    path = f"{Path(sys.executable).parent}:/usr/bin:/bin"
+    done = subprocess.run(
+        [sys.executable, "-m", "pipelines.cli", *shard(table, tmp_path)],
+        env={**os.environ, "PATH": path, "PYTHONPATH": str(blocked), "DOCKER_HOST": "unix:///x"},
+        capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
