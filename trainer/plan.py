@@ -60,22 +60,33 @@ def make_plan(config: TrainConfig, spec: ClusterSpec) -> Plan:
         spec, config.strategy, strategies.find_devices(), config.cpu_replicas
     )
     split = dataset.split("train")
-    lanes = lane_plan.plan(
-        [shard.rows for shard in split.shards],
-        global_batch=config.global_batch,
-        replicas=choice.replicas,
-        seed=config.seed,
-        window_rows=config.window_rows,
-        lanes=config.lanes,
-    )
-    each = config.global_batch // choice.replicas
-    if each % config.microbatches:
-        raise UsageError(
-            f"microbatches ({config.microbatches}) do not divide the {each} rows of a replica "
-            f"(global_batch {config.global_batch} / replicas {choice.replicas})"
-        )
+    # The cores of a TPU are counted once it runs; then the lanes are planned again.
+    lanes = plan_lanes(config, dataset, choice.replicas or 1)
     steps = config.steps or max(1, round(config.epochs * split.rows / config.global_batch))
     config = config.model_copy(update={"steps": steps, "lanes": lanes.count})
     plan = Plan(config, dataset, lanes, choice, spec)
     RunDirectory(config.output).check(plan.stored, RESUMABLE_KEYS)
     return plan
+
+
+def plan_lanes(config: TrainConfig, dataset: Dataset, replicas: int) -> Lanes:
+    """Returns the order of the training rows.
+
+    Raises:
+      UsageError: shards, batch, microbatches and replicas do not fit each other.
+    """
+    lanes = lane_plan.plan(
+        [shard.rows for shard in dataset.split("train").shards],
+        global_batch=config.global_batch,
+        replicas=replicas,
+        seed=config.seed,
+        window_rows=config.window_rows,
+        lanes=config.lanes,
+    )
+    rows = config.global_batch // replicas
+    if rows % config.microbatches:
+        raise UsageError(
+            f"microbatches ({config.microbatches}) do not divide the {rows} rows of a replica "
+            f"(global_batch {config.global_batch} / replicas {replicas})"
+        )
+    return lanes

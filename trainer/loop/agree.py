@@ -25,7 +25,8 @@ def make_agree(
     def total(value: tf.Tensor) -> tf.Tensor:
         def reduce(mine: tf.Tensor) -> tf.Tensor:
             context = tf.distribute.get_replica_context()
-            return context.all_reduce(tf.distribute.ReduceOp.SUM, mine)
+            # An argument stands on no device; a collective wants one.
+            return context.all_reduce(tf.distribute.ReduceOp.SUM, tf.identity(mine))
 
         return strategy.experimental_local_results(strategy.run(reduce, args=(value,)))[0]
 

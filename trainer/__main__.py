@@ -1,0 +1,161 @@
+"""`python -m trainer`: trains one Task, alone or as one worker of a cluster.
+
+Everything that can be said without TensorFlow (help, a wrong flag, a wrong shard) is said before it
+is imported.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import traceback
+from typing import Any
+
+from trainer import config as configuration
+from trainer.errors import EXIT_DONE, EXIT_FAULT, CastellError
+
+_DESCRIPTION = """\
+Trains a Task on a dataset directory (see `castell shard`) with a custom loop.
+
+The strategy comes from the cluster: TF_CONFIG, Vertex AI's CLUSTER_SPEC, an Indexed Job, or this
+machine. Run the same command in every process of the cluster; the first one also writes the run
+directory. Running it again resumes from the last checkpoint.
+"""
+_EPILOG = """\
+the tabular task's own keys:
+{options}
+
+exit codes: 0 done · 2 bad configuration or input · 1 a fault, with its traceback · 3 diverged ·
+138 a peer was lost (restart all workers, they resume) · 143 told to stop, checkpoint written
+
+example:
+  python -m trainer --data flights/ --output run/ --workers 2 --epochs 5 --hidden 256,128
+"""
+
+
+def main(argv: list[str] | None = None, prog: str = "python -m trainer") -> int:
+    """Runs the command and returns its exit code; a worker of a cluster never returns."""
+    arguments = sys.argv[1:] if argv is None else argv
+    try:
+        return _run(arguments, prog)
+    except CastellError as error:
+        print(f"castell: error: {error}", file=sys.stderr, flush=True)
+        return error.exit_code
+
+
+def _run(arguments: list[str], prog: str) -> int:
+    args, flags = _parse(arguments, prog)
+    from trainer.cluster.resolve import resolve
+
+    spec = resolve(os.environ, alone=args.alone, workers=args.workers)
+    if spec.role in ("evaluator", "ps"):
+        print(f"role {spec.role}: this process does not train; leaving", file=sys.stderr)
+        return EXIT_DONE
+    config = configuration.load(args.config, flags)
+    from trainer.plan import make_plan
+
+    plan = make_plan(config, spec)
+    if spec.is_chief:
+        _announce(plan)
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+    if spec.starts_here:
+        return _start_workers(plan)
+    return work(plan)
+
+
+def work(plan: Any) -> int:
+    """Runs one worker and leaves the process with its exit code, past TensorFlow's destructors.
+
+    They can wait for peers that are gone.
+    """
+    from trainer.run import faults
+    from trainer.train import train
+
+    code = EXIT_FAULT
+    try:
+        train(plan)
+        code = EXIT_DONE
+    except CastellError as error:
+        print(f"castell: error: {error}", file=sys.stderr, flush=True)
+        code = error.exit_code
+    except BaseException:
+        traceback.print_exc()
+    faults.leave(code)
+
+
+def _start_workers(plan: Any) -> int:
+    import dataclasses
+
+    from trainer import train  # noqa: F401  warms the process that the workers are forked from
+    from trainer.cluster.local import run_local
+
+    return run_local(
+        plan.spec.world_size,
+        lambda spec: work(dataclasses.replace(plan, spec=spec)),
+        os.path.join(plan.config.output, "logs"),
+    )
+
+
+def _announce(plan: Any) -> None:
+    split = plan.dataset.split("train")
+    for note in plan.spec.notes:
+        print(note, file=sys.stderr)
+    print(
+        f"training {plan.config.task} on {split.rows:,} rows for {plan.config.steps:,} steps of "
+        f"{plan.config.global_batch}: {plan.choice.name}, {plan.choice.reason}",
+        file=sys.stderr,
+        flush=True,
+    )
+
+
+def _parse(arguments: list[str], prog: str) -> tuple[argparse.Namespace, dict[str, Any]]:
+    """Returns the command's own flags, and all configuration keys by name."""
+    parser = argparse.ArgumentParser(
+        prog=prog,
+        description=_DESCRIPTION,
+        epilog=_EPILOG.format(options=_option_help()),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument("--config", metavar="FILE", help="YAML of any keys below; flags win")
+    parser.add_argument(
+        "--workers", type=int, metavar="N", help="start N worker processes on this machine"
+    )
+    parser.add_argument(
+        "--alone", action="store_true", help="ignore signs of other tasks in the environment"
+    )
+    configuration.add_flags(parser)
+    args, rest = parser.parse_known_args(arguments)
+    flags = {k: v for k, v in vars(args).items() if k not in ("config", "workers", "alone")}
+    return args, {**flags, **_task_flags(parser, rest)}
+
+
+def _task_flags(parser: argparse.ArgumentParser, rest: list[str]) -> dict[str, str]:
+    """Reads `--key value` and `--key=value` of keys that only the Task knows."""
+    flags: dict[str, str] = {}
+    words = iter(rest)
+    for word in words:
+        if not word.startswith("--"):
+            parser.error(f"unexpected argument: {word}")
+        key, equals, value = word[2:].partition("=")
+        if not equals:
+            try:
+                value = next(words)
+            except StopIteration:
+                parser.error(f"{word} needs a value")
+        flags[key] = value
+    return flags
+
+
+def _option_help() -> str:
+    from trainer.tasks.tabular.options import TabularOptions
+
+    return "\n".join(
+        f"  --{name.replace('_', '-'):22} {field.description} [{field.default}]"
+        for name, field in TabularOptions.model_fields.items()
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())
