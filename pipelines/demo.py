@@ -50,12 +50,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         shutil.rmtree(output, ignore_errors=True)
         work = output / ".work"
         work.mkdir(parents=True)
-        rows, late = prepare(find_archive(Path(args.download)), work / "flights.csv")
+        table = Path(args.download, "flights.csv")
+        rows, late = prepare(find_archive(table.parent), table)
         print(
             f"flights: {rows:,} that arrived, {late / rows:.1%} more than {LATE_MINUTES} min late"
         )
         compile_to(str(output / "pipeline.yaml"), "train_evaluate_export", workers=WORKERS)
-        parameters = {"sources": [str(work / "flights.csv")], **PARAMETERS}
+        parameters = {"sources": [str(table.resolve())], **PARAMETERS}
         finished = run_compiled(str(output / "pipeline.yaml"), parameters, workdir=str(work))
         lay_out(finished, output)
     except CastellError as error:

@@ -94,8 +94,9 @@ def run_compiled(
     before = set(Path(workdir).iterdir())
     console = Console(sys.stdout, verbose=verbose)
     with warnings.catch_warnings(), contextlib.redirect_stdout(console):
-        # It takes any image that is not called python for a mistake.
-        warnings.filterwarnings("ignore", message=".*non-Python base image")
+        # It takes any image that is not called python for a mistake, and tells that display names
+        # have no effect here.
+        warnings.filterwarnings("ignore", message=".*(non-Python base image|local runner)")
         local.init(
             runner=local.SubprocessRunner(use_venv=False),
             pipeline_root=str(Path(workdir).resolve()),

@@ -13,7 +13,7 @@ from kfp import dsl, local
 def named() -> NamedTuple("Verdict", passed=bool):  # type: ignore[valid-type]
     from collections import namedtuple
 
-    return namedtuple("Verdict", ["passed"])(True)
+    return namedtuple("Verdict", "passed")(passed=True)
 
 
 @dsl.component(base_image="python", install_kfp_package=False)
