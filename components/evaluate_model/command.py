@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 import time
 from typing import TYPE_CHECKING, Any
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from components.evaluate_model.options import EvaluateOptions
 from trainer.config import explain
 from trainer.errors import UsageError
+from trainer.run.directory import RunDirectory
 
 if TYPE_CHECKING:
     from components.evaluate_model.evaluation import Evaluation
@@ -46,6 +48,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Evaluates and says what came out."""
     options = _options(args)
+    # Before TensorFlow is imported: a wrong path is said at once.
+    RunDirectory(options.run).read_config()
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
     from components.evaluate_model.evaluate import evaluate
 
     evaluation = evaluate(options, _Progress())

@@ -6,12 +6,11 @@ import datetime
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import tensorflow as tf
 
-from components.evaluate_model import curves, gate, report, slices
+from components.evaluate_model import curves, gate, slices
 from components.evaluate_model.evaluation import (
     Baseline,
     Evaluation,
@@ -21,12 +20,15 @@ from components.evaluate_model.evaluation import (
 )
 from components.evaluate_model.metrics import Measured, measure
 from components.evaluate_model.options import EvaluateOptions
-from components.evaluate_model.predict import Predicted, make_strategy, predict_split
 from components.evaluate_model.scored import Scored, scored
 from components.output import replacing
-from components.run_data import raw_columns
 from trainer.data.dataset import Dataset
 from trainer.errors import UsageError
+
+if TYPE_CHECKING:
+    import tensorflow as tf
+
+    from components.evaluate_model.predict import Predicted
 
 EVALUATION, PREDICTIONS, REPORT = "evaluation.json", "predictions.parquet", "report.html"
 
@@ -56,6 +58,9 @@ def evaluate(options: EvaluateOptions, progress: Progress = _quiet) -> Evaluatio
     columns = list(dict.fromkeys([*options.slices, *(r.column for r in rules if r.column)]))
     slices.check_columns(dataset.manifest, columns)
     gate.check(rules, dataset.manifest.label.kind, has_baseline=options.baseline is not None)
+    # TensorFlow from here on: what is wrong with the options has been said.
+    from components.evaluate_model.predict import make_strategy
+
     names = frozenset({EVALUATION, PREDICTIONS, REPORT})
     with replacing(options.output, marker=EVALUATION, names=names, kind="evaluation") as directory:
         work = _Work(options, dataset, make_strategy(options.cpu_replicas), progress)
@@ -87,6 +92,8 @@ class _Work:
 
     def measure(self, run: str, step: int | None) -> _Measured:
         """Predicts the whole split with one run."""
+        from components.evaluate_model.predict import predict_split
+
         predicted = predict_split(
             run, self.strategy, self.dataset, self.options.split,
             step=step, batch=self.options.batch,
@@ -100,6 +107,8 @@ class _Work:
         """Cuts the rows, in the predictions' order, by each column."""
         if not columns:
             return []
+        from components.run_data import raw_columns
+
         # By ascending row id, as predictions are.
         _, values = raw_columns(self.dataset, self.options.split, columns)
         training = ours.predicted.trained.dataset.split_statistics("train").features
@@ -171,6 +180,8 @@ def _details(rows: Scored, classes: tuple[str, ...] | None) -> dict[str, Any]:
 
 def _write(directory: Path, evaluation: Evaluation, ours: _Measured) -> None:
     _write_predictions(directory / PREDICTIONS, evaluation, ours)
+    from components.evaluate_model import report
+
     report.write(evaluation, ours.rows, directory / REPORT)
     text = evaluation.model_dump_json(indent=1)
     (directory / EVALUATION).write_text(text + "\n", encoding="utf-8")
