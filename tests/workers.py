@@ -118,8 +118,8 @@ def free_ports(count: int) -> list[int]:
 
 def tf_configs(count: int) -> list[dict[str, str]]:
     """Returns the environment of each worker of a loopback cluster."""
-    hosts = [f"127.0.0.1:{port}" for port in free_ports(count)]
+    cluster = {"worker": [f"127.0.0.1:{port}" for port in free_ports(count)]}
     return [
-        {"TF_CONFIG": json.dumps({"cluster": {"worker": hosts}, "task": {"type": "worker", "index": i}})}
-        for i in range(count)
-    ]  # fmt: skip
+        {"TF_CONFIG": json.dumps({"cluster": cluster, "task": {"type": "worker", "index": index}})}
+        for index in range(count)
+    ]

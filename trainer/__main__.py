@@ -10,10 +10,10 @@ import argparse
 import os
 import sys
 import traceback
-from typing import Any
+from typing import Any, NoReturn
 
 from trainer import config as configuration
-from trainer.errors import EXIT_DONE, EXIT_FAULT, CastellError
+from trainer.errors import EXIT_DONE, EXIT_FAULT, CastellError, UsageError
 
 _DESCRIPTION = """\
 Trains a Task on a dataset directory (see `castell shard`) with a custom loop.
@@ -32,6 +32,13 @@ exit codes: 0 done · 2 bad configuration or input · 1 a fault, with its traceb
 example:
   python -m trainer --data flights/ --output run/ --workers 2 --epochs 5 --hidden 256,128
 """
+
+
+class _Parser(argparse.ArgumentParser):
+    """Complains in one line, as everything here does."""
+
+    def error(self, message: str) -> NoReturn:
+        raise UsageError(f"{message} (see {self.prog} --help)")
 
 
 def main(argv: list[str] | None = None, prog: str = "python -m trainer") -> int:
@@ -111,7 +118,7 @@ def _announce(plan: Any) -> None:
 
 def _parse(arguments: list[str], prog: str) -> tuple[argparse.Namespace, dict[str, Any]]:
     """Returns the command's own flags, and all configuration keys by name."""
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog=prog,
         description=_DESCRIPTION,
         epilog=_EPILOG.format(options=_option_help()),

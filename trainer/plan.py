@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from trainer.cluster import strategy as strategies
+from trainer.cluster.devices import glimpse_devices
 from trainer.cluster.spec import ClusterSpec
 from trainer.config import RESUMABLE_KEYS, TrainConfig, parse_options
 from trainer.data import lanes as lane_plan
@@ -56,9 +57,7 @@ def make_plan(config: TrainConfig, spec: ClusterSpec) -> Plan:
         parse_options(options, config.options)
     dataset = Dataset.open(config.data)
     dataset.check_sizes("train")
-    choice = strategies.choose(
-        spec, config.strategy, strategies.find_devices(), config.cpu_replicas
-    )
+    choice = strategies.choose(spec, config.strategy, glimpse_devices(), config.cpu_replicas)
     split = dataset.split("train")
     # The cores of a TPU are counted once it runs; then the lanes are planned again.
     lanes = plan_lanes(config, dataset, choice.replicas or 1)

@@ -11,13 +11,12 @@ import socket
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
 
 import keras
 import tensorflow as tf
 
 from trainer.cluster import strategy as strategies
-from trainer.cluster.rendezvous import meet
+from trainer.cluster.preflight import meet
 from trainer.config import RESUMABLE_KEYS
 from trainer.data.input import training_batches
 from trainer.errors import (
@@ -37,7 +36,7 @@ from trainer.loop.variables import all_variables
 from trainer.plan import Plan, plan_lanes
 from trainer.run import checkpoint, faults
 from trainer.run.directory import RunDirectory
-from trainer.run.status import Status
+from trainer.run.status import State, Status
 from trainer.run.writers import Writer, make_writers
 from trainer.task import Task
 from trainer.tasks import build_task
@@ -51,21 +50,23 @@ def train(plan: Plan) -> None:
     """
     config, spec = plan.config, plan.spec
     with faults.StopRequest() as stop:
-        meet(spec, fingerprint=plan.fingerprint, deadline_seconds=config.startup_deadline_seconds)
+        meet(
+            spec,
+            fingerprint=plan.fingerprint,
+            deadline_seconds=config.startup_deadline_seconds,
+            stop=lambda: stop.requested,
+        )
         strategy = strategies.build(
             plan.choice,
             spec,
             heartbeat_timeout_seconds=config.heartbeat_timeout_seconds,
             collective_timeout_seconds=config.collective_timeout_seconds,
         )
-        worker = _Worker(plan, strategy, stop)
-        with _status(plan, strategy, worker):
-            try:
-                worker.run()
-            except Exception as error:
-                if reason := faults.peer_failure(error):
-                    raise PeerLost(reason) from error
-                raise
+        stop.rearm()
+        with _losses_named():
+            worker = _Worker(plan, strategy, stop)
+        with _status(plan, strategy, worker) as note, _losses_named():
+            worker.run(note)
 
 
 class _Worker:
@@ -79,10 +80,16 @@ class _Worker:
         self._stop = stop
         self._agree = make_agree(strategy, plan.spec.world_size)
         self._directory = RunDirectory(plan.config.output)
+        pids = [0] * plan.spec.world_size
+        pids[plan.spec.rank] = os.getpid()
+        self.pids = self._agree(pids)
         self.step = 0
 
-    def run(self) -> None:
-        """Builds, restores, trains, and waits for the others before it returns."""
+    def run(self, note: Callable[[int], None]) -> None:
+        """Builds, restores, trains, and waits for the others before it returns.
+
+        note(step) is told how far the run is.
+        """
         plan, config, strategy = self._plan, self._plan.config, self._strategy
         lanes = plan_lanes(config, plan.dataset, strategy.num_replicas_in_sync)
         task, optimizers = self._build()
@@ -91,6 +98,7 @@ class _Worker:
             self._directory.start(plan.stored, RESUMABLE_KEYS)
             self._directory.keep_dataset(plan.dataset)
         self.step = start = self._restore()
+        note(start)
         assert config.steps is not None, "make_plan resolves steps"
         if start >= config.steps:
             self._say(f"nothing to do: {config.output} has done {start} of {config.steps} steps")
@@ -104,7 +112,13 @@ class _Worker:
             )
             for replica in self._local_replicas()
         ]  # fmt: skip
-        with self._writer(start) as writer, self._watchdog() as beat:
+        with self._writer(start) as writer, self._watchdog() as watchdog:
+
+            def beat(step: int) -> None:
+                self.step = step
+                note(step)
+                watchdog.beat()
+
             hooks = Hooks(
                 save=self._save,
                 write=writer,
@@ -179,22 +193,11 @@ class _Worker:
         finally:
             writer.close()
 
-    @contextmanager
-    def _watchdog(self) -> Iterator[Callable[[int], None]]:
-        """Yields `beat`; a call that never returns ends the process with 138."""
+    def _watchdog(self) -> faults.Watchdog:
+        """A call that never returns ends the process with 138."""
         # A collective gives up by itself first and says which; this catches what is no collective.
         patience = 2 * self._plan.config.collective_timeout_seconds
-        watchdog = faults.Watchdog(patience, lambda reason: self._say(reason))
-
-        def beat(step: int) -> None:
-            self.step = step
-            watchdog.beat()
-
-        watchdog.start()
-        try:
-            yield beat
-        finally:
-            watchdog.stop()
+        return faults.Watchdog(patience, self._say)
 
     def _say(self, line: str) -> None:
         if self._plan.spec.is_chief:
@@ -202,21 +205,39 @@ class _Worker:
 
 
 @contextmanager
-def _status(plan: Plan, strategy: tf.distribute.Strategy, worker: _Worker) -> Iterator[None]:
-    """Keeps status.json true while the chief works, and writes how it ended."""
-    if not plan.spec.is_chief:
-        yield
-        return
-    status = Status(
-        os.path.join(plan.config.output, "status.json"),
-        replicas=strategy.num_replicas_in_sync,
-        strategy=plan.choice.name,
-        workers=[{"rank": 0, "host": socket.gethostname(), "pid": os.getpid()}],
-    )
-    status.start()
-    state, code, reason = "failed", EXIT_FAULT, None
+def _losses_named() -> Iterator[None]:
+    """Turns what TensorFlow says when a peer is gone into PeerLost."""
     try:
         yield
+    except Exception as error:
+        if reason := faults.peer_failure(error):
+            raise PeerLost(reason) from error
+        raise
+
+
+@contextmanager
+def _status(
+    plan: Plan, strategy: tf.distribute.Strategy, worker: _Worker
+) -> Iterator[Callable[[int], None]]:
+    """Keeps status.json true while the chief works, and writes how it ended; yields `note`."""
+    if not plan.spec.is_chief:
+        yield lambda step: None
+        return
+    hosts = plan.spec.workers or (socket.gethostname(),)
+    status = Status(
+        RunDirectory(plan.config.output).status,
+        replicas=strategy.num_replicas_in_sync,
+        strategy=plan.choice.name,
+        workers=[
+            {"rank": rank, "host": host, "pid": pid}
+            for rank, (host, pid) in enumerate(zip(hosts, worker.pids, strict=True))
+        ],
+    )
+    status.start()
+    state: State = "failed"
+    code, reason = EXIT_FAULT, None
+    try:
+        yield status.note
         state, code = "completed", EXIT_DONE
     except CastellError as error:
         state = "preempted" if isinstance(error, Stopped) else "failed"
@@ -244,6 +265,3 @@ def _refuse_drifting_layers(task: Task, replicas: int) -> None:
 def say(line: str) -> None:
     """Prints a line for people."""
     print(line, file=sys.stderr, flush=True)
-
-
-__all__ = ["say", "train"]

@@ -126,7 +126,10 @@ class Loop:
         if stops:
             if saved != done:
                 self._hooks.save(done)
-            raise Stopped(f"told to stop: the checkpoint of step {done} is written")
+            kept = (
+                f"the checkpoint of step {done} is written" if done else "nothing was trained yet"
+            )
+            raise Stopped(f"told to stop: {kept}")
 
     def _log(self, done: int) -> None:
         metrics = self._interval.metrics(self._config.global_batch)

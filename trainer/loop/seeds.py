@@ -7,7 +7,7 @@ in the checkpoint. `reseed` puts stateless generators into the layers that have 
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -43,7 +43,7 @@ def at(*parts: Any) -> Iterator[None]:
         del _now.parts
 
 
-def reseed(models: dict[str, keras.Model], seed: int) -> None:
+def reseed(models: Mapping[str, keras.Model], seed: int) -> None:
     """Gives every layer that draws random numbers a stateless generator of its own."""
     number = 0
     for model in models.values():

@@ -75,7 +75,8 @@ class TrainStep:
         Args:
           batches: (features, label, weight), each [steps, rows, …] a replica, as the strategy
             distributes values.
-          first: the first batch. count: how many, > 0.
+          first: the first batch.
+          count: how many, > 0.
           step: number of the first step; decides dropout.
           nonfinite_run: int32, as the last call returned it.
         """

@@ -54,6 +54,13 @@ class StopRequest:
         for number, handler in self._before.items():
             signal.signal(number, handler)
 
+    def rearm(self) -> None:
+        """Takes SIGTERM back from TensorFlow, whose coordination service installs a handler.
+
+        Call it once the strategy works; a signal that came in between is lost.
+        """
+        signal.signal(signal.SIGTERM, self._note)
+
     def _note(self, number: int, frame: FrameType | None) -> None:
         self.requested = True
         self.reason = self.reason or f"told to stop ({signal.Signals(number).name})"

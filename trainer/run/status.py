@@ -72,6 +72,10 @@ class Status:
             }  # fmt: skip
             self._write()
 
+    def note(self, step: int) -> None:
+        """Remembers the step for the next heartbeat; cheap enough for every call."""
+        self._content["step"] = step
+
     def start(self) -> None:
         """Writes now, and keeps `updated` fresh until `stop`."""
         self._beat()

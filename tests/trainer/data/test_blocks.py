@@ -122,9 +122,10 @@ def test_protobuf_reads_the_documented_keys(rows: list[dict[str, Any]]) -> None:
 
 
 def test_the_same_rows_make_the_same_bytes_and_tensorflow_reads_the_frame(tmp_path: Any) -> None:
-    rows = [
-        {"f": 1.0, "i": 2, "j": 3, "code": 0, "text": b"x", "pair": (1.0, 2.0), "many": [], "words": []}
-    ]  # fmt: skip
+    rows: list[dict[str, Any]] = [
+        {"f": 1.0, "i": 2, "j": 3, "code": 0, "text": b"x", "pair": (1.0, 2.0)}
+        | {"many": [], "words": []}
+    ]
     payload = encode_block(FEATURES, columns_of(rows), np.arange(1))
     assert payload == encode_block(FEATURES, columns_of(rows), np.arange(1))
     path = tmp_path / "one.tfrecord"

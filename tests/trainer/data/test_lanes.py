@@ -105,7 +105,7 @@ def test_lanes_cut_an_epoch_into_equal_disjoint_parts(
     ("changes", "words"),
     [
         ({"replicas": 16}, "shards (8) < replicas (16): re-shard with --shards >= 16"),
-        ({"replicas": 3, "global_batch": 96}, "replicas (3) do not divide lanes (8): pass --lanes 6"),
+        ({"replicas": 3, "global_batch": 96}, "do not divide lanes (8): pass --lanes 6"),
         ({"replicas": 3}, "global_batch (64) is not a multiple of replicas (3): take 66"),
         ({"lanes": 3}, "lanes (3) do not divide global_batch (64)"),
         ({"lanes": 16}, "shards (8) < lanes (16): re-shard with --shards >= 16"),

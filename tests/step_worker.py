@@ -102,7 +102,9 @@ def poisoned(feed: Any, at: int | None, steps: int) -> Any:
         if at is not None and number == at // steps:
             numbers = batch.features["numbers"].numpy()
             numbers[at % steps, -1, 0] = np.inf
-            yield Batch({**batch.features, "numbers": tf.constant(numbers)}, batch.label, batch.weight)
+            yield Batch(
+                {**batch.features, "numbers": tf.constant(numbers)}, batch.label, batch.weight
+            )
         else:
             yield batch
 

@@ -1,0 +1,44 @@
+"""Whole runs in real processes: workers started here, doing it again, differing workers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tests.runs import TOLERANCE, flags, run_main, weights
+from tests.workers import tf_configs
+from trainer.data.dataset import Dataset
+
+
+def test_workers_started_here_give_the_weights_of_one(
+    dataset: Dataset, tmp_path: Path, start: Any, undisturbed: Any
+) -> None:
+    output = tmp_path / "run"
+    argv = [*flags(dataset, output), "--workers", "2"]
+    log = start(run_main, argv, log=tmp_path / "log").expect(0)
+    assert "multi_worker" in log
+    assert np.abs(weights(start, output) - undisturbed).max() <= TOLERANCE
+
+
+def test_doing_it_again_does_nothing(dataset: Dataset, tmp_path: Path, start: Any) -> None:
+    output = tmp_path / "run"
+    argv = flags(dataset, output, steps=20)
+    start(run_main, argv, log=tmp_path / "1").expect(0)
+    log = start(run_main, argv, log=tmp_path / "2").expect(0)
+    assert "has done 20 of 20 steps" in log
+    log = start(run_main, flags(dataset, output, steps=40), log=tmp_path / "3").expect(0)
+    assert "from step 20" in log
+
+
+def test_workers_of_different_configuration_do_not_start(
+    dataset: Dataset, tmp_path: Path, start: Any
+) -> None:
+    envs = tf_configs(2)
+    argv = [flags(dataset, tmp_path / "run", seed=seed) for seed in (0, 1)]
+    workers = [
+        start(run_main, argv[rank], env=envs[rank], log=tmp_path / str(rank)) for rank in (0, 1)
+    ]
+    for worker in workers:
+        assert "configuration" in worker.expect(2)
