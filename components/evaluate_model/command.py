@@ -53,11 +53,11 @@ def run(args: argparse.Namespace) -> int:
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
     from components.evaluate_model.evaluate import evaluate
 
-    evaluation = evaluate(options, _Progress())
+    evaluation = evaluate(options, ProgressLines())
     if args.json:
         print(evaluation.model_dump_json())
     else:
-        _print(evaluation, options.output)
+        print_figures(evaluation, options.output)
     return 0
 
 
@@ -82,13 +82,14 @@ def _options(args: argparse.Namespace) -> EvaluateOptions:
         raise UsageError(explain(error)) from None
 
 
-class _Progress:
+class ProgressLines:
     """A line on stderr every few seconds, and one at the end of each run."""
 
     def __init__(self) -> None:
         self._last = time.monotonic()
 
     def __call__(self, run: str, done: int, rows: int) -> None:
+        """Takes how far the prediction of a run is."""
         now = time.monotonic()
         if done < rows and now - self._last < PROGRESS_SECONDS:
             return
@@ -96,7 +97,8 @@ class _Progress:
         print(f"evaluate {run}: {done:,} of {rows:,} rows", file=sys.stderr, flush=True)
 
 
-def _print(evaluation: Evaluation, output: str) -> None:
+def print_figures(evaluation: Evaluation, output: str) -> None:
+    """Prints every figure, every rule and the verdict."""
     print(f"{evaluation.split}: {evaluation.rows:,} rows, step {evaluation.step:,}")
     for name, value in evaluation.metrics.items():
         shown = f"none ({evaluation.reasons[name]})" if value is None else f"{value:.6g}"

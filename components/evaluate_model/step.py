@@ -16,6 +16,7 @@ def run(
     evaluation: Artifact, metrics: Any, classification: Any, report: Artifact,
 ) -> bool:  # fmt: skip
     """Returns whether every threshold holds (also when there is none)."""
+    from components.evaluate_model.command import ProgressLines, print_figures
     from components.evaluate_model.evaluate import evaluate
 
     with one_line_ends(), local_output(evaluation) as output, local_output(report) as page:
@@ -27,8 +28,10 @@ def run(
                 output=output,
                 slices=tuple(slices),
                 thresholds=tuple(thresholds),
-            )
+            ),
+            ProgressLines(),
         )
+        print_figures(found, output)
         shutil.copyfile(Path(output, "report.html"), page)
     describe(found, evaluation, metrics, classification)
     return found.verdict.passed

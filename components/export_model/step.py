@@ -14,6 +14,16 @@ def run(dataset: Artifact, run: Artifact, model: Artifact, *, formats: list[str]
         result = export(
             ExportOptions(
                 run=location(run), output=output, data=location(dataset), formats=tuple(formats)
-            )
+            ),
+            print,
         )
-    model.metadata.update({"framework": "tensorflow", "step": result.step})
+    differences = {f"largest_difference_{k}": v for k, v in result.parity.items()}
+    model.metadata.update(
+        {
+            "framework": "tensorflow",
+            "step": result.step,
+            "checkpoint_fingerprint": result.fingerprint,
+            "compared_rows": result.rows,
+            **differences,
+        }
+    )

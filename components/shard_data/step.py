@@ -24,7 +24,8 @@ def run(sources: list[str], dataset: Artifact, **parameters: Any) -> None:
             manifest = shard(
                 ShardOptions.parse(
                     {"sources": sources, "output": output, **given, **whole_numbers(further)}
-                )
+                ),
+                print,
             )
         dataset.metadata.update(
             {
