@@ -1,8 +1,8 @@
 """One number each: the metrics of a set of rows, weighted, or the reason why one has no value.
 
-Binary, at threshold 0.5 where one is needed: log_loss, auc, pr_auc (average precision), accuracy,
-precision, recall, f1, brier, calibration_error, base_rate. Multiclass: log_loss, auc (mean over
-classes of one against the rest), accuracy, precision, recall, f1 (means over classes),
+Binary, at threshold 0.5 where one is needed: auc, pr_auc (average precision), log_loss, accuracy,
+precision, recall, f1, brier, calibration_error, base_rate. Multiclass: accuracy, auc (mean over
+classes of one against the rest), log_loss, precision, recall, f1 (means over classes),
 calibration_error (of the chosen class). Regression: rmse, mae, r2, bias (mean of prediction minus
 label).
 
@@ -30,11 +30,11 @@ SMALLEST_PROBABILITY = float(np.finfo(np.float32).eps)
 
 NAMES: dict[LabelKind, tuple[str, ...]] = {
     "binary": (
-        "log_loss", "auc", "pr_auc", "accuracy", "precision", "recall", "f1", "brier",
+        "auc", "pr_auc", "log_loss", "accuracy", "precision", "recall", "f1", "brier",
         "calibration_error", "base_rate",
     ),
     "multiclass": (
-        "log_loss", "auc", "accuracy", "precision", "recall", "f1", "calibration_error",
+        "accuracy", "auc", "log_loss", "precision", "recall", "f1", "calibration_error",
     ),
     "regression": ("rmse", "mae", "r2", "bias"),
 }  # fmt: skip
@@ -64,9 +64,10 @@ def measure(rows: Scored) -> Measured:
         )
     values: Metrics = {}
     reasons: dict[str, str] = {}
-    for name, metric in compute(counted).items():
+    computed = compute(counted)
+    for name in NAMES[rows.kind]:
         try:
-            values[name] = float(metric())
+            values[name] = float(computed[name]())
         except Undefined as why:
             values[name], reasons[name] = None, str(why)
     return Measured(values, reasons)

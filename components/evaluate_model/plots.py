@@ -85,29 +85,26 @@ def _draw(name: str, alt: str, size: tuple[float, float], paint: Callable[[Any],
     return svg.replace("<svg ", opening, 1)
 
 
-def roc(curve: Roc, auc: float) -> str:
+def roc(curve: Roc) -> str:
     """True against false positive rate."""
 
     def paint(axes: Any) -> None:
         axes.plot([0, 1], [0, 1], color=MUTED, linewidth=1, linestyle=(0, (3, 3)))
         axes.plot(curve.fpr, curve.tpr, color=FIRST)
-        axes.text(0.97, 0.05, f"AUC {auc:.4f}", ha="right", color=INK)
         _unit_square(axes, "false positive rate", "true positive rate")
 
     return _draw("roc", "ROC curve", _SQUARE, paint)
 
 
-def precision_recall(curve: PrecisionRecall, area: float, base_rate: float) -> str:
+def precision_recall(curve: PrecisionRecall, base_rate: float) -> str:
     """Precision over recall, with the base rate that a guess would have."""
 
     def paint(axes: Any) -> None:
         axes.axhline(base_rate, color=MUTED, linewidth=1, linestyle=(0, (3, 3)))
         axes.plot(curve.recall, curve.precision, color=FIRST)
-        low = base_rate < 0.5
-        axes.text(0.97, 0.93 if low else 0.05, f"average precision {area:.4f}", ha="right")
         axes.text(
             0.02,
-            base_rate + (0.02 if low else -0.06),
+            base_rate + (0.02 if base_rate < 0.5 else -0.06),
             f"base rate {base_rate:.3f}",
             color=MUTED,
             fontsize=9,

@@ -129,11 +129,11 @@ def _pictures(evaluation: Evaluation, rows: Scored) -> list[tuple[str, str]]:
             found.append(("Residuals", plots.residuals(rows)))
         return found
     if evaluation.roc is not None:
-        found.append(("ROC", plots.roc(evaluation.roc, metrics["auc"] or 0)))
+        found.append((f"ROC: area {figure(metrics['auc'])}", plots.roc(evaluation.roc)))
     if evaluation.precision_recall is not None:
-        area, rate = metrics["pr_auc"] or 0, metrics["base_rate"] or 0
-        curve = plots.precision_recall(evaluation.precision_recall, area, rate)
-        found.append(("Precision and recall", curve))
+        curve = plots.precision_recall(evaluation.precision_recall, metrics["base_rate"] or 0)
+        title = f"Precision and recall: average precision {figure(metrics['pr_auc'])}"
+        found.append((title, curve))
     if evaluation.calibration:
         found.append(("Calibration", plots.calibration(evaluation.calibration)))
     if evaluation.kind == "binary" and evaluation.classes and rows.rows:

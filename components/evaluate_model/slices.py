@@ -112,7 +112,7 @@ def _number(feature: Feature, value: float) -> str:
         return str(np.datetime64(int(value), "D"))
     if feature.logical == "timestamp":
         return str(np.datetime64(int(value), "us"))
-    return f"{value:.6g}"
+    return f"{value:.4g}"
 
 
 def _by_quartile(

@@ -14,10 +14,11 @@ from trainer.task import Task
 def task_variables(task: Task) -> dict[str, Any]:
     """Returns name -> tf.Variable of all models' weights.
 
-    The place in the model keeps names unique: Keras' paths need not be.
+    The place in the model keeps names unique. Keras' paths need not be, and they count the layers
+    that the process has made before: "dense_3" in the second model that it loads.
     """
     return {
-        f"{attribute}/{place:04d}/{variable.path}": value
+        f"{attribute}/{place:04d}/{variable.name}": value
         for attribute, model in sorted(task.models().items())
         for place, (variable, value) in enumerate(
             zip(model.weights, raw(model.weights), strict=True)
