@@ -1,0 +1,162 @@
+"""All workers meet before TensorFlow's server starts.
+
+MultiWorkerMirroredStrategy waits for ever, without a word, for a peer that never comes, that has
+the wrong index or that was told of another cluster. So the chief first listens on its own port,
+the others connect to it, and all learn within a deadline that everything fits, or what does not.
+Every socket is closed again before TensorFlow binds the port.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import socket
+import time
+import uuid
+from collections.abc import Callable
+from dataclasses import replace
+
+from trainer.cluster.rendezvous import (
+    KEEPALIVE_SECONDS,
+    POLL_SECONDS,
+    Clock,
+    Gathering,
+    Greeting,
+    Verdict,
+    read_verdict,
+)
+from trainer.cluster.spec import ClusterSpec, split_address
+from trainer.errors import EXIT_DONE, EXIT_USAGE, PeerLost, UsageError
+
+# A killed predecessor may hold the port for a moment.
+_PORT_PATIENCE_SECONDS = 10.0
+_CONNECT_SECONDS = 5.0
+
+
+def meet(
+    spec: ClusterSpec,
+    *,
+    fingerprint: str,
+    deadline_seconds: float,
+    stop: Callable[[], bool] = lambda: False,
+) -> None:
+    """Returns once every worker of the cluster is there and agrees; at once for a single process.
+
+    fingerprint: of everything that must be equal on all workers. stop: looked at several times a
+    second; when it says yes, the wait ends with Stopped.
+
+    Raises:
+      PeerLost: someone did not come in time; the message names who.
+      UsageError: two processes have one index, were told of different clusters or configurations,
+        or this process's port is taken by another program. All workers that are there raise it.
+      Stopped: `stop` said so.
+    """
+    if spec.world_size == 1 or spec.role not in ("chief", "worker"):
+        return
+    clock = Clock(time.monotonic() + deadline_seconds, stop)
+    where = f"{socket.gethostname()}, process {os.getpid()}"
+    own = Greeting(spec.rank, spec.workers, fingerprint, where, uuid.uuid4().hex)
+    if spec.is_chief:
+        verdict = _gather(spec, own, clock, deadline_seconds)
+    else:
+        verdict = _join(spec, own, clock, deadline_seconds)
+    if verdict.code == EXIT_USAGE:
+        raise UsageError(verdict.reason)
+    if verdict.code != EXIT_DONE:
+        raise PeerLost(verdict.reason)
+
+
+def _gather(spec: ClusterSpec, own: Greeting, clock: Clock, deadline_seconds: float) -> Verdict:
+    listener = _bind(spec, clock)
+    if listener is None:
+        # Perhaps another process thinks that it is the chief here: then both should know.
+        told = _ask(spec.workers[0], own, clock)
+        return told or Verdict(EXIT_USAGE, _port_taken(spec))
+    with listener:
+        listener.listen(max(128, spec.world_size))
+        return Gathering(spec, own, listener).run(clock, deadline_seconds)
+
+
+def _join(spec: ClusterSpec, own: Greeting, clock: Clock, deadline_seconds: float) -> Verdict:
+    probe = _bind(spec, clock)
+    if probe is None:
+        own = replace(own, problem=_port_taken(spec))
+        return _ask(spec.workers[0], own, clock) or Verdict(EXIT_USAGE, own.problem)
+    probe.close()
+    pause = 0.05
+    while clock.left():
+        # Name not known yet, nobody listening, a dying predecessor: all the same, come again.
+        verdict = _ask(spec.workers[0], own, clock)
+        if verdict:
+            return verdict
+        time.sleep(min(pause, clock.left()))
+        pause = min(pause * 2, 1.0)
+    raise PeerLost(
+        f"{spec.name(0)} did not answer within {deadline_seconds:g} s: look at the chief's log, or "
+        "check that it runs and can be reached at this name and port"
+    )
+
+
+def _bind(spec: ClusterSpec, clock: Clock) -> socket.socket | None:
+    """Returns a socket bound to this worker's port on all interfaces, None if it stays taken."""
+    host, port = split_address(spec.workers[spec.rank])
+    family, every_interface = (
+        (socket.AF_INET6, "::") if ":" in host else (socket.AF_INET, "0.0.0.0")
+    )
+    ends = time.monotonic() + min(_PORT_PATIENCE_SECONDS, clock.left())
+    while True:
+        bound = socket.socket(family, socket.SOCK_STREAM)
+        # Connections of a killed predecessor in TIME_WAIT are no obstacle then.
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            bound.bind((every_interface, port))
+            return bound
+        except OSError as error:
+            bound.close()
+            if error.errno not in (errno.EADDRINUSE, errno.EACCES):
+                raise
+            if error.errno == errno.EACCES or time.monotonic() >= ends:
+                return None
+        time.sleep(min(POLL_SECONDS, clock.left()))
+
+
+def _port_taken(spec: ClusterSpec) -> str:
+    return (
+        f"{spec.name(spec.rank)} cannot listen on its port: another process holds it (perhaps with "
+        "the same task index), or it needs rights; stop that process or choose another port"
+    )
+
+
+def _ask(address: str, own: Greeting, clock: Clock) -> Verdict | None:
+    """Greets the chief and waits for its answer; None if the connection fails before that."""
+    try:
+        timeout = max(0.01, min(_CONNECT_SECONDS, clock.left()))
+        with socket.create_connection(split_address(address), timeout=timeout) as connection:
+            # A connection to a free local port can meet itself.
+            if connection.getsockname() == connection.getpeername():
+                return None
+            connection.sendall(own.line())
+            return _await_verdict(connection, clock)
+    except OSError:
+        return None
+
+
+def _await_verdict(connection: socket.socket, clock: Clock) -> Verdict | None:
+    received = b""
+    connection.settimeout(POLL_SECONDS)
+    greeted = time.monotonic()
+    while clock.left():
+        try:
+            data = connection.recv(1 << 16)
+        except TimeoutError:
+            if time.monotonic() - greeted > KEEPALIVE_SECONDS:
+                connection.sendall(b"\n")
+                greeted = time.monotonic()
+            continue
+        received += data
+        line, newline, _ = received.partition(b"\n")
+        if newline:
+            return read_verdict(line)
+        if not data:
+            return None
+    return None
