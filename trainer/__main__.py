@@ -14,6 +14,7 @@ from typing import Any, NoReturn
 
 from trainer import config as configuration
 from trainer.errors import EXIT_DONE, EXIT_FAULT, CastellError, UsageError
+from trainer.quiet import quiet_start
 
 _DESCRIPTION = """\
 Trains a Task on a dataset directory (see `castell shard`) with a custom loop.
@@ -65,7 +66,8 @@ def _run(arguments: list[str], prog: str) -> int:
     plan = make_plan(config, spec)
     if spec.is_chief:
         _announce(plan)
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+    with quiet_start():
+        import trainer.train  # noqa: F401  ten seconds; workers are forked from the warm process
     if spec.starts_here:
         return _start_workers(plan)
     return work(plan)
@@ -94,7 +96,6 @@ def work(plan: Any) -> int:
 def _start_workers(plan: Any) -> int:
     import dataclasses
 
-    from trainer import train  # noqa: F401  warms the process that the workers are forked from
     from trainer.cluster.local import run_local
 
     return run_local(
