@@ -202,7 +202,7 @@ def _multi_worker(
         timeout_seconds=collective_timeout_seconds
     )
     peers = ", ".join(spec.name(rank) for rank in range(spec.world_size))
-    late = f"the TensorFlow servers of {peers} did not come together"
+    late = f"the TensorFlow servers of {peers} did not find each other"
     try:
         # That timeout binds the workers only: the chief waits for them for ever.
         with exit_unless_done(collective_timeout_seconds, EXIT_PEER_LOST, f"error: {late}"):
@@ -238,5 +238,5 @@ def _tpu(resolver: Any) -> Any:
     except (tf.errors.OpError, RuntimeError, ValueError) as error:
         raise UsageError(
             f"strategy (tpu): no TPU answers on this machine ({_first_sentence(error)}): check "
-            "that tensorflow-tpu and libtpu are installed, and that no other process holds the chips"
+            "that tensorflow-tpu and libtpu are there, and that no other process holds the chips"
         ) from None
