@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from components.shard_data import examples
 from components.shard_data.series import Series
-from trainer.data.blocks import Column, encode_block, plan_storage
+from trainer.data.blocks import encode_block, plan_storage
 from trainer.data.manifest import Feature, Layout, Shard
 from trainer.data.records import frame
 
@@ -30,14 +30,13 @@ def records(
     block_rows: int,
 ) -> Iterator[bytes]:
     """Yields the payloads of one shard whose rows, in order, are `columns`."""
+    if layout == "rows":
+        yield from examples.encode(columns, len(row_id))
+        return
     for start in range(0, len(row_id), block_rows):
         rows = np.arange(start, min(start + block_rows, len(row_id)))
-        here = {name: series.take(rows) for name, series in columns.items()}
-        if layout == "blocks":
-            stored: dict[str, Column] = {f.name: here[f.name].stored(f) for f in features}
-            yield encode_block(features, stored, row_id[rows])
-        else:
-            yield from examples.encode(here, len(rows))
+        stored = {f.name: columns[f.name].take(rows).stored(f) for f in features}
+        yield encode_block(features, stored, row_id[rows])
 
 
 def write_shard(root: Path, path: str, rows: int, payloads: Iterable[bytes]) -> Shard:

@@ -17,6 +17,7 @@ from components.shard_data.series import Series
 # Tags of a length-delimited field: number << 3 | 2.
 _FIRST, _SECOND = b"\x0a", b"\x12"
 _KINDS = {"string": b"\x0a", "float32": b"\x12", "int64": b"\x1a"}
+_ONE_BYTE = [bytes([value]) for value in range(0x80)]
 Values = npt.NDArray[Any]
 
 
@@ -67,6 +68,8 @@ def _field(tag: bytes, payload: bytes) -> bytes:
 
 def varint(value: int) -> bytes:
     """Returns protobuf's variable-length form of an integer; negative ones take ten bytes."""
+    if 0 <= value < 0x80:
+        return _ONE_BYTE[value]
     value &= (1 << 64) - 1
     out = bytearray()
     while value > 0x7F:
