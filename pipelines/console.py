@@ -18,6 +18,8 @@ _TASK = re.compile(r"Executing task '([^']+)'")
 _ENDED = re.compile(r"Task '([^']+)' finished with status ([A-Z]+)")
 _INDENT = "    "
 _EXECUTOR = "[KFP Executor "
+# What TensorFlow prints before its log level counts: no GPU here, and the like.
+_TENSORFLOW = re.compile(r"WARNING: All log messages before absl::|[IWE]\d{4} \d\d:\d\d:\d\d\.\d+")
 
 
 class Console(io.TextIOBase):
@@ -74,6 +76,8 @@ class Console(io.TextIOBase):
             return None
         if line.startswith(_EXECUTOR):
             self._skipping = "json" if line.endswith("Got executor_input:") else ""
+            return None
+        if _TENSORFLOW.match(line):
             return None
         if not self.error.startswith("castell: error:") or line.startswith("castell: error:"):
             self.error = line
