@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import functools
 import os
+import re
 import shutil
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -190,4 +191,5 @@ def _why(error: BaseException) -> str:
         return error.strerror
     message = error.message if isinstance(error, tf.errors.OpError) else str(error)
     lines = message.split("}} ")[-1].strip().splitlines()
-    return lines[0].removesuffix(" [Op:SaveV2]") if lines else type(error).__name__
+    # "{{function_node …}} <file>.tempstate123; No space left on device [Op:SaveV2]"
+    return re.sub(r"^\S*\.tempstate\d+; | \[Op:\w+\]$", "", lines[0]) if lines else repr(error)

@@ -22,7 +22,7 @@ from typing import Any, NoReturn, Self
 from trainer.errors import EXIT_PEER_LOST
 
 # How long a stalled process may spend on saying so (a hung disk must not keep it).
-_LAST_WORDS_SECONDS = 5.0
+_LAST_WORDS_SECONDS = 3.0
 
 
 class StopRequest:

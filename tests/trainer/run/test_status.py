@@ -1,0 +1,92 @@
+"""status.json is always whole, fresh while the process lives, and never stops it."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from trainer.run.status import Status
+
+WORKERS = [{"rank": 0, "host": "a", "pid": 1}]
+
+
+def make(path: Path) -> Status:
+    return Status(str(path), replicas=2, strategy="mirrored", workers=WORKERS)
+
+
+def read(path: Path) -> dict[str, Any]:
+    return json.loads(path.read_text())
+
+
+def test_the_file_has_exactly_the_documented_keys(tmp_path: Path) -> None:
+    path = tmp_path / "status.json"
+    make(path).update("failed", 7, exit_code=138, reason="worker 1 was lost")
+    content = read(path)
+    age = datetime.now(UTC) - datetime.fromisoformat(content.pop("updated"))
+    assert abs(age.total_seconds()) < 60
+    assert content == {
+        "state": "failed", "step": 7, "exit_code": 138, "reason": "worker 1 was lost",
+        "replicas": 2, "strategy": "mirrored", "generation": 0, "workers": WORKERS,
+    }  # fmt: skip
+
+
+def test_a_reader_never_sees_a_half_written_file(tmp_path: Path) -> None:
+    path = tmp_path / "status.json"
+    status = make(path)
+    status.update("running", 0)
+    ended = threading.Event()
+
+    def rewrite() -> None:
+        step = 0
+        while not ended.is_set():
+            step += 1
+            status.update("running", step, reason="x" * (step % 5000))
+
+    writer = threading.Thread(target=rewrite)
+    writer.start()
+    try:
+        for _ in range(500):
+            assert read(path)["state"] == "running"
+    finally:
+        ended.set()
+        writer.join()
+    assert [p.name for p in tmp_path.iterdir()] == ["status.json"]
+
+
+def test_updated_moves_by_itself_until_the_end(tmp_path: Path) -> None:
+    path = tmp_path / "status.json"
+    status = make(path)
+    status.start()
+    first = read(path)
+    assert (first["state"], first["step"]) == ("running", 0)
+    deadline = time.monotonic() + 10
+    while read(path)["updated"] == first["updated"]:
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    status.update("completed", 9, exit_code=0)
+    status.stop()
+    last = read(path)
+    assert (last["state"], last["step"], last["exit_code"]) == ("completed", 9, 0)
+
+
+def test_a_disk_that_refuses_is_warned_of_once(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "status.json").mkdir()  # in the way: replacing it fails, as on a full disk
+    status = make(tmp_path / "status.json")
+    status.start()
+    status.update("running", 1)
+    status.update("running", 2)
+    status.stop()
+    assert status.problem is not None
+    assert capsys.readouterr().err.count("warning") == 1
+    (tmp_path / "status.json").rmdir()
+    status.update("running", 3)
+    assert status.problem is None
+    assert read(tmp_path / "status.json")["step"] == 3
