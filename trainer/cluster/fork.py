@@ -87,6 +87,9 @@ def _settle(spec: ClusterSpec, parent: int, log: Path | None) -> None:
         os.dup2(file, 1)
         os.dup2(file, 2)
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+        # The parent's may be buffered, or write elsewhere (a notebook's, a captured one).
+        sys.stdout = os.fdopen(1, "w", buffering=1)
+        sys.stderr = os.fdopen(2, "w", buffering=1)
     environment = without_cluster(os.environ)
     os.environ.clear()
     os.environ.update(environment, TF_CONFIG=json.dumps(spec.tf_config()))

@@ -11,6 +11,7 @@ import random
 import signal
 import socket
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -27,6 +28,7 @@ from trainer.errors import (
     EXIT_PEER_LOST,
     EXIT_STOPPED,
     EXIT_USAGE,
+    UsageError,
 )
 
 _POLL_SECONDS = 0.05
@@ -43,16 +45,16 @@ def run_local(
     """Runs `body` in `workers` forked processes and returns the most telling exit code.
 
     body: gets the process's ClusterSpec and returns its exit code; an exception that is not a
-    CastellError is printed with its traceback and counts as 1. log_directory: a local directory for
-    `worker-<rank>.log` of all but the chief; made if missing, logs are appended to.
+    CastellError is printed with its traceback and counts as 1. log_directory: where
+    `worker-<rank>.log` of all but the chief go; made if missing, logs are appended to; for a URL a
+    temporary directory stands in, which is said.
     grace_seconds: how long the others may take to leave once a worker has failed; then they are
     told to (SIGTERM), and 5 s later made to. SIGTERM and SIGINT are passed on once as SIGTERM; a
     second SIGINT kills. If this process is killed, so are the workers.
 
     Call it in the main thread, before any TensorFlow op.
     """
-    logs = Path(log_directory)
-    logs.mkdir(parents=True, exist_ok=True)
+    logs = _log_directory(str(log_directory))
     addresses = tuple(f"127.0.0.1:{port}" for port in free_ports(workers))
     sys.stdout.flush()
     sys.stderr.flush()
@@ -68,6 +70,19 @@ def run_local(
             crew.kill()
     crew.report()
     return crew.exit_code()
+
+
+def _log_directory(wanted: str) -> Path:
+    if "://" in wanted:
+        directory = Path(tempfile.mkdtemp(prefix="castell-logs-"))
+        print(f"logs of the other workers: {directory}", file=sys.stderr)
+        return directory
+    directory = Path(wanted)
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"cannot write logs to {directory}: {error.strerror}") from None
+    return directory
 
 
 def free_ports(count: int) -> list[int]:

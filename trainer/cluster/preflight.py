@@ -70,8 +70,7 @@ def _gather(spec: ClusterSpec, own: Greeting, clock: Clock, deadline_seconds: fl
     listener = _bind(spec, clock)
     if listener is None:
         # Perhaps another process thinks that it is the chief here: then both should know.
-        told = _ask(spec.workers[0], own, clock)
-        return told or Verdict(EXIT_USAGE, _port_taken(spec))
+        return _report(own, clock, _port_taken(spec))
     with listener:
         listener.listen(max(128, spec.world_size))
         return Gathering(spec, own, listener).run(clock, deadline_seconds)
@@ -80,8 +79,8 @@ def _gather(spec: ClusterSpec, own: Greeting, clock: Clock, deadline_seconds: fl
 def _join(spec: ClusterSpec, own: Greeting, clock: Clock, deadline_seconds: float) -> Verdict:
     probe = _bind(spec, clock)
     if probe is None:
-        own = replace(own, problem=_port_taken(spec))
-        return _ask(spec.workers[0], own, clock) or Verdict(EXIT_USAGE, own.problem)
+        problem = _port_taken(spec)
+        return _report(replace(own, problem=problem), clock, problem)
     probe.close()
     pause = 0.05
     while clock.left():
@@ -95,6 +94,12 @@ def _join(spec: ClusterSpec, own: Greeting, clock: Clock, deadline_seconds: floa
         f"{spec.name(0)} did not answer within {deadline_seconds:g} s: look at the chief's log, or "
         "check that it runs and can be reached at this name and port"
     )
+
+
+def _report(own: Greeting, clock: Clock, problem: str) -> Verdict:
+    """Tells the chief, if one is there, that this process cannot start; returns what it says."""
+    soon = replace(clock, ends=time.monotonic() + min(_CONNECT_SECONDS, clock.left()))
+    return _ask(own.workers[0], own, soon) or Verdict(EXIT_USAGE, problem)
 
 
 def _bind(spec: ClusterSpec, clock: Clock) -> socket.socket | None:

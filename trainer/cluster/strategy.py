@@ -90,8 +90,10 @@ def _choose_multi_worker(
             f"cpu_replicas ({cpu_replicas}) with {size} workers: on CPUs each worker is one "
             "replica, raise the number of workers instead"
         )
-    local = max(1, devices.gpus)
-    device: Literal["CPU", "GPU"] = "GPU" if devices.gpus else "CPU"
+    # Workers that this machine starts share its GPUs (see `fork`).
+    gpus = devices.gpus // size if spec.starts_here else devices.gpus
+    local = max(1, gpus)
+    device: Literal["CPU", "GPU"] = "GPU" if gpus else "CPU"
     reason = f"{size} workers ({spec.source}) with {_count(local, device)} each"
     return Choice("multi_worker", reason, size * local, local, device)
 

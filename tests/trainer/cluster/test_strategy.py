@@ -10,6 +10,7 @@ from trainer.errors import UsageError
 ALONE = ClusterSpec()
 ONE = ClusterSpec(workers=("a:1",), source="TF_CONFIG")
 TWO = ClusterSpec("worker", 1, ("a:1", "b:1"), "TF_CONFIG")
+LOCAL = ClusterSpec(workers=("127.0.0.1:0",) * 2, source="--workers")
 EVALUATOR = ClusterSpec("evaluator", 0, ("a:1", "b:1"), "TF_CONFIG")
 
 
@@ -29,6 +30,8 @@ EVALUATOR = ClusterSpec("evaluator", 0, ("a:1", "b:1"), "TF_CONFIG")
         (ONE, "multi_worker", Devices(), 1, ("multi_worker", 1, 1, "CPU")),
         (TWO, "auto", Devices(), 1, ("multi_worker", 2, 1, "CPU")),
         (TWO, "multi_worker", Devices(2), 1, ("multi_worker", 4, 2, "GPU")),
+        (LOCAL, "auto", Devices(4), 1, ("multi_worker", 4, 2, "GPU")),
+        (LOCAL, "auto", Devices(1), 1, ("multi_worker", 2, 1, "CPU")),
         (EVALUATOR, "auto", Devices(), 1, ("one_device", 1, 1, "CPU")),
         (EVALUATOR, "multi_worker", Devices(2), 1, ("mirrored", 2, 2, "GPU")),
     ],
