@@ -79,8 +79,9 @@ class TrainConfig(BaseModel):
     startup_deadline_seconds: float = Field(
         300, gt=0, description="how long to wait for all workers before leaving with 138"
     )
+    # TensorFlow's ten would leave a killed worker's peers waiting past the five that we promise.
     heartbeat_timeout_seconds: float = Field(
-        10, gt=0, description="silence after which a worker counts as lost"
+        4, gt=0, description="silence after which a worker counts as lost"
     )
     collective_timeout_seconds: float = Field(
         300, gt=0, description="longest wait in one all-reduce"

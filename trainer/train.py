@@ -17,11 +17,13 @@ import tensorflow as tf
 
 from trainer.cluster import strategy as strategies
 from trainer.cluster.preflight import meet
+from trainer.cluster.spec import ClusterSpec
 from trainer.config import RESUMABLE_KEYS
 from trainer.data.input import training_batches
 from trainer.errors import (
     EXIT_DONE,
     EXIT_FAULT,
+    EXIT_PEER_LOST,
     CastellError,
     PeerLost,
     Stopped,
@@ -63,10 +65,10 @@ def train(plan: Plan) -> None:
             collective_timeout_seconds=config.collective_timeout_seconds,
         )
         stop.rearm()
-        with _losses_named():
+        with _losses_named(spec):
             worker = _Worker(plan, strategy, stop)
-        with _status(plan, strategy, worker) as note, _losses_named():
-            worker.run(note)
+        with _status(plan, strategy, worker) as status, _losses_named(spec):
+            worker.run(status)
 
 
 class _Worker:
@@ -85,10 +87,10 @@ class _Worker:
         self.pids = self._agree(pids)
         self.step = 0
 
-    def run(self, note: Callable[[int], None]) -> None:
+    def run(self, status: Status | None) -> None:
         """Builds, restores, trains, and waits for the others before it returns.
 
-        note(step) is told how far the run is.
+        status: told how far the run is; None on all but the chief.
         """
         plan, config, strategy = self._plan, self._plan.config, self._strategy
         lanes = plan_lanes(config, plan.dataset, strategy.num_replicas_in_sync)
@@ -98,7 +100,6 @@ class _Worker:
             self._directory.start(plan.stored, RESUMABLE_KEYS)
             self._directory.keep_dataset(plan.dataset)
         self.step = start = self._restore()
-        note(start)
         assert config.steps is not None, "make_plan resolves steps"
         if start >= config.steps:
             self._say(f"nothing to do: {config.output} has done {start} of {config.steps} steps")
@@ -112,12 +113,13 @@ class _Worker:
             )
             for replica in self._local_replicas()
         ]  # fmt: skip
-        with self._writer(start) as writer, self._watchdog() as watchdog:
+        with self._writer(start) as writer, self._watchdog(status) as watchdog:
 
             def beat(step: int) -> None:
                 self.step = step
-                note(step)
                 watchdog.beat()
+                if status is not None:
+                    status.note(step)
 
             hooks = Hooks(
                 save=self._save,
@@ -193,11 +195,15 @@ class _Worker:
         finally:
             writer.close()
 
-    def _watchdog(self) -> faults.Watchdog:
+    def _watchdog(self, status: Status | None) -> faults.Watchdog:
         """A call that never returns ends the process with 138."""
+
+        def on_stall(reason: str) -> None:
+            if status is not None:
+                status.update("failed", self.step, exit_code=EXIT_PEER_LOST, reason=reason)
+
         # A collective gives up by itself first and says which; this catches what is no collective.
-        patience = 2 * self._plan.config.collective_timeout_seconds
-        return faults.Watchdog(patience, self._say)
+        return faults.Watchdog(2 * self._plan.config.collective_timeout_seconds, on_stall)
 
     def _say(self, line: str) -> None:
         if self._plan.spec.is_chief:
@@ -205,12 +211,12 @@ class _Worker:
 
 
 @contextmanager
-def _losses_named() -> Iterator[None]:
+def _losses_named(spec: ClusterSpec) -> Iterator[None]:
     """Turns what TensorFlow says when a peer is gone into PeerLost."""
     try:
         yield
     except Exception as error:
-        if reason := faults.peer_failure(error):
+        if spec.world_size > 1 and (reason := faults.peer_failure(error)):
             raise PeerLost(reason) from error
         raise
 
@@ -218,10 +224,10 @@ def _losses_named() -> Iterator[None]:
 @contextmanager
 def _status(
     plan: Plan, strategy: tf.distribute.Strategy, worker: _Worker
-) -> Iterator[Callable[[int], None]]:
-    """Keeps status.json true while the chief works, and writes how it ended; yields `note`."""
+) -> Iterator[Status | None]:
+    """Keeps status.json true while the chief works, and writes how it ended."""
     if not plan.spec.is_chief:
-        yield lambda step: None
+        yield None
         return
     hosts = plan.spec.workers or (socket.gethostname(),)
     status = Status(
@@ -237,7 +243,7 @@ def _status(
     state: State = "failed"
     code, reason = EXIT_FAULT, None
     try:
-        yield status.note
+        yield status
         state, code = "completed", EXIT_DONE
     except CastellError as error:
         state = "preempted" if isinstance(error, Stopped) else "failed"

@@ -64,7 +64,7 @@ def test_the_batch_after_a_restart_is_the_one_that_would_have_come(dataset: Data
     task = Tabular()
     task.build(dataset)
 
-    def batches(replicas: int, step: int) -> np.ndarray:  # type: ignore[type-arg]
+    def batches(replicas: int, step: int) -> np.ndarray:
         lanes = plan(shards_of(dataset), global_batch=64, replicas=replicas)
         feeds = [
             training_batches(

@@ -131,6 +131,8 @@ def plan(
       shard_rows: rows of each shard.
       global_batch: rows a step, over all replicas.
       replicas: replicas R that will share the lanes.
+      seed: decides the order.
+      window_rows: rows of a lane that are permuted together.
       lanes: L; by default the largest divisor of the batch that the shards (and 64) allow.
 
     Raises:

@@ -14,8 +14,8 @@ HELP = "print the rows that training steps see"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the command's flags."""
     parser.description = (
-        "Prints the row numbers (places in the source) of training steps, lane by lane. They depend "
-        "on the data set, the seed and the global batch, never on the number of replicas."
+        "Prints the row numbers (places in the source) of training steps, lane by lane. They "
+        "depend on the data set, the seed and the global batch, never on the number of replicas."
     )
     parser.add_argument("--data", required=True, help="dataset directory")
     parser.add_argument("--split", default="train", help="split to read [train]")

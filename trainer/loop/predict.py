@@ -48,8 +48,10 @@ def predict(
     """Returns the outputs of `task` for every row of `split`; all workers call it.
 
     Args:
-      task: built, with its weights. strategy: the one in whose scope it was built.
-      dataset: where the rows are. split: which of them.
+      task: built, with its weights.
+      strategy: the one in whose scope it was built.
+      dataset: where the rows are.
+      split: which of them.
       batch: rows a step, over all replicas (rounded up to a multiple of them).
       progress: called with (rows done, rows in all).
       stop: asked between steps; True ends the work.
