@@ -123,7 +123,7 @@ def float_series(name: str, values: npt.NDArray[np.generic], say: Findings) -> S
         null = np.isnan(values)
         whole = np.where(null, 0, values).astype(np.int64)
         return int_series(name, np.where(null, NULL_INT, whole))
-    if largest > np.finfo(np.float32).max:
+    if largest > float(np.finfo(np.float32).max):
         raise UsageError(
             f"column {name} holds {largest:g}, beyond float32: scale it, or leave it out with "
             f"--drop {name}"

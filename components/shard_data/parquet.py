@@ -25,7 +25,7 @@ def read(name: str, data: bytes, say: Findings) -> dict[str, pa.ChunkedArray]:
         table = parquet.ParquetFile(pa.BufferReader(data)).read()
     except (pa.ArrowException, OSError) as error:
         reason = str(error).splitlines()[0]
-        raise UsageError(f"{name} is not a whole Parquet file: {reason}") from None
+        raise UsageError(f"{name} cannot be read as Parquet: {reason}") from None
     while any(pa.types.is_struct(field.type) for field in table.schema):
         table = table.flatten()
     columns: dict[str, pa.ChunkedArray] = {}

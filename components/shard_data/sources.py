@@ -173,7 +173,8 @@ def _unzip(name: str, data: bytes) -> Iterator[tuple[str, bytes]]:
 
 
 def _suffix(name: str) -> str:
-    match = re.search(r"\.[^./!]*$", name)
+    # ".csv.gz" may hold plain text: the bytes decided about that already.
+    match = re.search(r"\.[^./!]*$", name.removesuffix(".gz"))
     return match[0].lower() if match else ""
 
 

@@ -1,0 +1,160 @@
+"""Encoded bytes against protobuf, TensorFlow and tfx_bsl."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from components.shard_data import encode, examples
+from components.shard_data.findings import Findings
+from components.shard_data.options import ShardOptions
+from components.shard_data.series import Series
+from components.shard_data.typed import convert
+from tests.components.shard_data.made import make_text, rows
+from trainer.data.blocks import decode_block
+from trainer.data.example import Example
+from trainer.data.records import frame
+
+_INTS = st.integers(-(2**63) + 1, 2**63 - 1)
+_FLOATS = st.floats(width=32, allow_nan=False, allow_infinity=False)
+_TEXTS = st.text(st.characters(codec="utf-8"), max_size=200)
+_OPTIONS = ShardOptions.parse({"sources": ["s"], "output": "o", "label": "y"})
+
+
+@st.composite
+def _tables(draw: st.DrawFn) -> dict[str, list[Any]]:
+    count = draw(st.integers(1, 12))
+
+    def cells(strategy: st.SearchStrategy[Any]) -> list[Any]:
+        cell = st.none() | strategy
+        return draw(st.lists(cell, min_size=count, max_size=count))
+
+    return {
+        "i": cells(_INTS),
+        "f": cells(_FLOATS.filter(lambda v: v != 0 or str(v) == "0.0")),
+        "s": cells(_TEXTS),
+        "lists of i": cells(st.lists(_INTS, max_size=4)),
+        "lists of s": cells(st.lists(_TEXTS, max_size=4)),
+        "é": [0] * count,
+    }
+
+
+_TYPES = {
+    "i": pa.int64(), "f": pa.float32(), "s": pa.string(), "lists of i": pa.list_(pa.int64()),
+    "lists of s": pa.list_(pa.string()), "é": pa.int64(),
+}  # fmt: skip
+
+
+def _series(table: dict[str, list[Any]]) -> dict[str, Series]:
+    columns = {}
+    for name, cells in table.items():
+        column = pa.chunked_array([pa.array(cells, _TYPES[name])])
+        series = convert(name, column, _OPTIONS, lambda row: f"row {row}", Findings())
+        if series is not None:
+            columns[name] = series
+    return columns
+
+
+def _expected(table: dict[str, list[Any]], columns: dict[str, Series], row: int) -> bytes:
+    example = Example()
+    for name, series in columns.items():
+        cell = table[name][row]
+        if cell is None:
+            continue
+        feature = example.features.feature[name]
+        cell = cell if isinstance(cell, list) else [cell]
+        if series.dtype == "string":
+            feature.bytes_list.SetInParent()
+            feature.bytes_list.value.extend(text.encode() for text in cell)
+        elif series.dtype == "float32":
+            feature.float_list.SetInParent()
+            feature.float_list.value.extend(cell)
+        else:
+            feature.int64_list.SetInParent()
+            # Whole floats beyond 2^24 are stored as integers.
+            feature.int64_list.value.extend(map(int, cell))
+    return bytes(example.SerializeToString(deterministic=True))
+
+
+@settings(max_examples=150, deadline=None)
+@given(_tables())
+def test_row_records_are_the_bytes_of_protobuf(table: dict[str, list[Any]]) -> None:
+    columns = _series(table)
+    count = len(table["é"])
+    encoded = examples.encode(columns, count)
+    assert encoded == [_expected(table, columns, row) for row in range(count)]
+
+
+@settings(max_examples=150, deadline=None)
+@given(_tables(), st.integers(1, 12))
+def test_block_records_hold_the_same_values(table: dict[str, list[Any]], size: int) -> None:
+    columns = _series(table)
+    count = len(table["é"])
+    features = encode.features_of(columns, "é", "blocks")
+    payloads = encode.records(features, columns, np.arange(count) + 7, "blocks", size)
+    blocks = [decode_block(features, payload) for payload in payloads]
+    assert [i for block in blocks for i in block.row_id] == list(range(7, count + 7))
+    start = 0
+    for block in blocks:
+        for name, series in columns.items():
+            feature = next(f for f in features if f.name == name)
+            wanted = series.take(np.arange(start, start + block.rows)).stored(feature)
+            found = block.column(feature)
+            np.testing.assert_array_equal(found.values, wanted.values)
+            if wanted.splits is not None:
+                np.testing.assert_array_equal(found.splits, wanted.splits)
+            if found.valid is not None:
+                np.testing.assert_array_equal(found.valid, wanted.valid)
+        start += block.rows
+
+
+@pytest.mark.parametrize("value", [0, 1, 127, 128, 300, 2**31, 2**63 - 1, -1, -(2**63)])
+def test_varints_are_those_of_protobuf(value: int) -> None:
+    example = Example()
+    example.features.feature["a"].int64_list.value.append(value)
+    assert example.SerializeToString().endswith(examples.varint(value))
+
+
+def test_tensorflow_and_tfx_bsl_read_the_rows(tmp_path: Path) -> None:
+    import tensorflow as tf
+    from tfx_bsl.coders import example_coder
+
+    text = "i,f,s,y\n" + "".join(
+        f"{'' if i % 3 == 0 else i},{i / 8},{'' if i % 4 == 0 else f't{i}'},{i % 2}\n"
+        for i in range(200)
+    )
+    make_text(tmp_path, text, layout="rows")
+    make_text(tmp_path, text, output=str(tmp_path / "blocks"))
+    wanted = rows(tmp_path / "blocks")
+    paths = sorted(str(path) for path in (tmp_path / "out/train").iterdir())
+    raw = [record.numpy() for record in tf.data.TFRecordDataset(paths)]
+    assert len(raw) == 200
+    parsed = [tf.train.Example.FromString(record).features.feature for record in raw]
+    assert [e["f"].float_list.value[0] for e in parsed] == [i / 8 for i in wanted["stored"]]
+    batch = example_coder.ExamplesToRecordBatchDecoder().DecodeBatch(raw)
+    for name in ("i", "s"):
+        cells = batch.column(batch.schema.get_field_index(name)).to_pylist()
+        assert cells == [
+            None if i % (3 if name == "i" else 4) == 0 else [i if name == "i" else f"t{i}".encode()]
+            for i in wanted["stored"]
+        ]
+    # Blocks are TFRecord files and Examples too.
+    blocks = sorted(str(path) for path in (tmp_path / "blocks/train").iterdir())
+    records = [tf.train.Example.FromString(r.numpy()) for r in tf.data.TFRecordDataset(blocks)]
+    assert sum(r.features.feature["rows"].int64_list.value[0] for r in records) == 200
+
+
+def test_framing_is_that_of_tensorflow(tmp_path: Path) -> None:
+    import tensorflow as tf
+
+    payloads = [b"", b"a", bytes(range(256)) * 40]
+    with tf.io.TFRecordWriter(str(tmp_path / "theirs")) as writer:
+        for payload in payloads:
+            writer.write(payload)
+    assert (tmp_path / "theirs").read_bytes() == b"".join(map(frame, payloads))
