@@ -91,14 +91,19 @@ def _lose(logs: str, number: int) -> int:
     return run_local(2, body, logs, grace_seconds=1)
 
 
-@pytest.mark.parametrize(("number", "seconds"), [(signal.SIGKILL, 3), (signal.SIGSTOP, 8)])
-def test_a_killed_worker_is_noticed_at_once_and_a_silent_one_by_its_heartbeat(
-    start: Callable[..., Any], tmp_path: Path, number: int, seconds: float
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP])
+def test_a_lost_worker_is_noticed_within_its_heartbeat(
+    start: Callable[..., Any], tmp_path: Path, number: int
 ) -> None:
+    """With the default it takes 9 to 10 s.
+
+    A kill is noticed at once only if the chief is receiving from that worker just then; a request
+    sent after the death waits, like one to a stopped worker, for the heartbeat.
+    """
     worker = start(_lose, str(tmp_path / "logs"), number, log=tmp_path / "parent.log")
     output = worker.expect(138, PATIENCE)
     noticed = output.split(" after ")[1].split(" s")[0]
-    assert float(noticed) < seconds, output
+    assert float(noticed) < 6, output
 
 
 def _wait_for_nobody(rank: int, ports: list[int]) -> int:
