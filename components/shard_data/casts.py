@@ -6,7 +6,7 @@ the order of rows nor on where a block ends, and a rare word counts wherever it 
 
 from __future__ import annotations
 
-import re
+import shlex
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -23,7 +23,9 @@ from components.shard_data.series import Series, from_texts
 from trainer.data.blocks import NULL_INT
 from trainer.errors import UsageError
 
-_DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+")
+# Longer cells are cut in errors, which are one line.
+_LONGEST_SHOWN = 60
+_FLOAT32_MAX = float(np.finfo(np.float32).max)
 
 
 @dataclass(frozen=True)
@@ -149,15 +151,21 @@ def _refuse_mixture(texts: Texts, form: numeric.Form, value: Mask) -> None:
     cell, place = texts.first(value & ~form.number)
     raise UsageError(
         f"column {texts.name} holds {are_numbers:,} numbers and {others:,} other values, first "
-        f"{cell!r} ({place}): if that means missing, --null-value {_pasted(cell)}; to keep all of "
-        f"it as text, --type {texts.name}=string"
+        f"{_shown(cell)} ({place}): if that means missing, "
+        f"{_null_flag(f'={cell}' if '=' in cell else cell)}; to keep all of it as text, "
+        f"--type {texts.name}=string"
     )
 
 
-def _pasted(cell: str) -> str:
-    """A value for `--null-value` as a shell takes it."""
-    value = f"={cell}" if "=" in cell else cell
-    return value if re.fullmatch(r"[\w./:=+-]+", value) else "'" + value.replace("'", "'\\''") + "'"
+def _null_flag(value: str) -> str:
+    """A `--null-value` to paste into a shell; V stands for what does not fit into a line."""
+    if len(value) > _LONGEST_SHOWN or not value.isprintable():
+        value = "V"
+    return "--null-value " + shlex.quote(value)
+
+
+def _shown(cell: str) -> str:
+    return repr(cell if len(cell) <= _LONGEST_SHOWN else cell[:_LONGEST_SHOWN] + "…")
 
 
 def as_text(texts: Texts) -> Series:
@@ -170,8 +178,9 @@ def _require(texts: Texts, allowed: Mask, kind: str) -> None:
         return
     cell, place = texts.first(~allowed)
     raise UsageError(
-        f"column {texts.name}: {cell!r} ({place}) is no {kind}: if it means missing, "
-        f"--null-value {texts.name}={cell}; to keep all of it as text, --type {texts.name}=string"
+        f"column {texts.name}: {_shown(cell)} ({place}) is no {kind}: if it means missing, "
+        f"{_null_flag(f'{texts.name}={cell}')}; to keep all of it as text, "
+        f"--type {texts.name}=string"
     )
 
 
@@ -195,7 +204,16 @@ def _int64(texts: Texts, form: numeric.Form, say: Findings) -> Series:
 
 def _float32(texts: Texts, form: numeric.Form, say: Findings) -> Series:
     _require(texts, form.number | form.blank | form.nan, "number")
-    return numeric.float_series(texts.name, texts.spread(form.float64(), np.nan), say)
+    values = form.float64()
+    beyond = np.abs(values) > _FLOAT32_MAX
+    if beyond.any():
+        cell, place = texts.first(beyond)
+        raise UsageError(
+            f"column {texts.name}: {cell} ({place}) is beyond float32: if it means missing, "
+            f"{_null_flag(f'{texts.name}={cell}')}; to keep all of it as text, "
+            f"--type {texts.name}=string"
+        )
+    return numeric.float_series(texts.name, texts.spread(values, np.nan), say)
 
 
 def _bool(texts: Texts, form: numeric.Form, say: Findings) -> Series:
