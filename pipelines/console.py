@@ -19,7 +19,7 @@ _ENDED = re.compile(r"Task '([^']+)' finished with status ([A-Z]+)")
 _INDENT = "    "
 _EXECUTOR = "[KFP Executor "
 # What TensorFlow prints before its log level counts: no GPU here, and the like.
-_TENSORFLOW = re.compile(r"WARNING: All log messages before absl::|[IWE]\d{4} \d\d:\d\d:\d\d\.\d+")
+_TENSORFLOW = re.compile(r"WARNING: All log messages before absl::|[IWE]\d{4} \d\d:\d\d:\d+\.\d+")
 
 
 class Console(io.TextIOBase):

@@ -17,7 +17,10 @@ def run(dataset: Artifact, run: Artifact, model: Artifact, *, formats: list[str]
             ),
             print,
         )
-    differences = {f"largest_difference_{k}": v for k, v in result.parity.items()}
+    differences = {
+        f"largest_difference {compared}".replace(" ", "_"): value
+        for compared, value in result.parity.items()
+    }
     model.metadata.update(
         {
             "framework": "tensorflow",

@@ -58,7 +58,7 @@ def test_a_good_model_is_exported_from_two_workers(
     finished = run(table, tmp_path, workers=2, thresholds=["auc>=0.8"])
     assert finished.steps == STEPS
     assert (finished.artifact("export-model", "model") / "saved_model.pb").exists()
-    assert finished.artifact("evaluate-model", "report").read_text().startswith("<!doctype html>")
+    assert finished.artifact("evaluate-model", "report").read_text().startswith("<!DOCTYPE html>")
 
     dataset = metadata(finished, "shard-data")["dataset"]
     assert (dataset["rows"], dataset["label_kind"]) == (3000, "binary")
