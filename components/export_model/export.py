@@ -66,7 +66,7 @@ def export(options: ExportOptions, report: Callable[[str], None] = _silent) -> E
         options.output, marker=f"{EXTRA}/{DESCRIPTION}", names=_NAMES, kind="export"
     ) as directory:
         trained = load(options.run, step=options.step, data=options.data)
-        sample = _sample(Dataset.open(trained.dataset.path))
+        sample = take_sample(Dataset.open(trained.dataset.path))
         features = trained.task.inputs(trained.dataset.manifest)
         task = task_for(trained, sample.dataset)
         report(f"export {options.run}: step {trained.step:,}, {len(features)} columns")
@@ -82,7 +82,7 @@ def export(options: ExportOptions, report: Callable[[str], None] = _silent) -> E
 
 
 @dataclass(frozen=True)
-class _Sample:
+class Sample:
     """The first rows of one split: a data set whose manifest ends after them."""
 
     dataset: Dataset
@@ -90,10 +90,12 @@ class _Sample:
 
     @property
     def rows(self) -> int:
+        """How many."""
         return self.dataset.split(self.split).rows
 
 
-def _sample(dataset: Dataset) -> _Sample:
+def take_sample(dataset: Dataset) -> Sample:
+    """Returns up to PARITY_ROWS rows that training did not see, if there are any."""
     splits = dataset.manifest.splits
     names = [*SPLITS, *sorted(splits)]
     name = next((n for n in names if n in splits and splits[n].rows), None)
@@ -108,11 +110,11 @@ def _sample(dataset: Dataset) -> _Sample:
             rows += taken
     short = split.model_copy(update={"rows": rows, "shards": tuple(shards)})
     manifest = dataset.manifest.model_copy(update={"splits": {name: short}})
-    return _Sample(dataclasses.replace(dataset, manifest=manifest), name)
+    return Sample(dataclasses.replace(dataset, manifest=manifest), name)
 
 
 def _check(
-    task: Task, sample: _Sample, features: tuple[Feature, ...], saved_model: Path
+    task: Task, sample: Sample, features: tuple[Feature, ...], saved_model: Path
 ) -> dict[str, float]:
     """Compares both signatures with the path that evaluation takes, dictionary codes and all."""
     expected = predict(task, tf.distribute.get_strategy(), sample.dataset, sample.split)

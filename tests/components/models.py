@@ -17,9 +17,10 @@ from tests.runs import flags, run_main
 from tests.workers import processes
 from trainer.data.blocks import decode_block, encode_block
 from trainer.data.dataset import Dataset
+from trainer.data.manifest import LabelKind
 from trainer.data.records import frame, read_records
 
-KINDS = ("binary", "multiclass", "regression")
+KINDS: tuple[LabelKind, ...] = ("binary", "multiclass", "regression")
 
 
 @dataclass(frozen=True)
@@ -61,9 +62,12 @@ def castell(argv: list[str]) -> int:
 def renamed(source: Path, target: Path, names: dict[str, str]) -> Path:
     """Copies a data set under other column names."""
     shutil.copytree(source, target)
-    change(
-        target, lambda m: [f.update(name=names.get(f["name"], f["name"])) for f in m["features"]]
-    )
+
+    def edit(manifest: Any) -> None:
+        for feature in manifest["features"]:
+            feature["name"] = names.get(feature["name"], feature["name"])
+
+    change(target, edit)
     path = target / "statistics.json"
     statistics = json.loads(path.read_text())
     for split in statistics["splits"].values():

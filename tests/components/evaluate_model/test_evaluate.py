@@ -67,7 +67,7 @@ def test_each_row_is_predicted_once_and_the_figures_are_of_all_rows(
     elif kind == "binary":
         area = reference.roc_auc_score(label, rows["score"])
         assert found.metrics["auc"] == pytest.approx(area, abs=1e-9)
-        assert area > 0.8
+        assert area > 0.7
         assert np.sum(found.confusion.matrix if found.confusion else 0) == 300
     else:
         chosen = np.argmax(rows["scores"], axis=1)
@@ -97,7 +97,8 @@ def test_the_figures_do_not_depend_on_replicas_or_batches(
     models: dict[str, Model], start: Any, tmp_path: Path
 ) -> None:
     one = _evaluate(start, models["binary"], tmp_path / "one", "--slice", "color")
-    more = ("--cpu-replicas", "2", "--batch", "34", "--slice", "color")
+    # 300 rows in steps of 14: the last has 6, and none for the second replica.
+    more = ("--cpu-replicas", "2", "--batch", "14", "--slice", "color")
     two = _evaluate(start, models["binary"], tmp_path / "two", *more)
     assert (one.replicas, two.replicas) == (1, 2)
     assert two.metrics == pytest.approx(one.metrics, abs=1e-6)
@@ -165,7 +166,8 @@ def _cut_shard(data: Path) -> None:
 def test_bad_input_is_one_line_and_leaves_nothing(
     case: str, says: str, models: dict[str, Model], start: Any, tmp_path: Path
 ) -> None:
-    model, output, data, more = models["binary"], tmp_path / "evaluation", None, ()
+    model, output, data = models["binary"], tmp_path / "evaluation", None
+    more: tuple[str, ...] = ()
     before: set[str] = set()
     match case:
         case "no run":

@@ -28,8 +28,10 @@ def _scored(kind: Any, rows: int) -> Scored:
     classes = 2 if kind == "binary" else 3
     chosen = RNG.integers(0, classes, rows)
     output = RNG.random((rows, 3)) + np.eye(3)[chosen]
-    output /= output.sum(axis=1, keepdims=True)
-    return Scored(kind, chosen + 0.0, np.ones(rows), output[:, 1] if kind == "binary" else output)
+    output = output / output.sum(axis=1, keepdims=True)
+    return Scored(
+        kind, chosen.astype(np.float64), np.ones(rows), output[:, 1] if kind == "binary" else output
+    )
 
 
 def _evaluation(rows: Scored, classes: tuple[str, ...] | None, run: str = "run") -> Evaluation:
