@@ -22,7 +22,6 @@ from trainer.loop.predict import predict
 from trainer.loop.schedule import make_optimizer
 from trainer.loop.step import TrainStep
 from trainer.plan import plan_lanes
-from trainer.task import Batch
 from trainer.tasks.tabular.options import TabularOptions
 from trainer.tasks.tabular.task import Tabular
 
@@ -64,14 +63,14 @@ def run(data: str, output: str, cpus: int, options: dict[str, Any]) -> None:
     replicas = strategy.num_replicas_in_sync
     lanes = plan_lanes(config, dataset, replicas)
     local = replicas // spec.world_size
-    feeds = [
-        poisoned(
-            training_batches(dataset, "train", task, lanes, replica=r, replicas=replicas, step=0,
-                             steps=config.steps_per_call),
-            infinity_at if r == replicas - 1 else None, config.steps_per_call,
-        )
-        for r in range(spec.rank * local, (spec.rank + 1) * local)
-    ]  # fmt: skip
+    feeds = []
+    for replica in range(spec.rank * local, (spec.rank + 1) * local):
+        feed = training_batches(
+            task.columns(dataset), "train", task.preprocess, lanes,
+            replica=replica, replicas=replicas, step=0, steps=config.steps_per_call,
+        )  # fmt: skip
+        at = infinity_at if replica == replicas - 1 else None
+        feeds.append(poisoned(feed, at, config.steps_per_call))
     written: list[Any] = []
     hooks = Hooks(
         save=lambda step: None,
@@ -100,11 +99,10 @@ def poisoned(feed: Any, at: int | None, steps: int) -> Any:
     """Passes super-batches on; puts an infinity into the last row of batch number `at`."""
     for number, batch in enumerate(feed):
         if at is not None and number == at // steps:
-            numbers = batch.features["numbers"].numpy()
+            features, label, weight = batch
+            numbers = features["numbers"].numpy()
             numbers[at % steps, -1, 0] = np.inf
-            yield Batch(
-                {**batch.features, "numbers": tf.constant(numbers)}, batch.label, batch.weight
-            )
+            yield {**features, "numbers": tf.constant(numbers)}, label, weight
         else:
             yield batch
 

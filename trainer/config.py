@@ -12,7 +12,7 @@ from typing import Any, Literal, get_args, get_origin
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from trainer.data import files
+from trainer import files
 from trainer.errors import UsageError, suggestion
 
 # Keys that may differ between a run and its resumption: they change where or how long it runs,
@@ -84,7 +84,9 @@ class TrainConfig(BaseModel):
         4, gt=0, description="silence after which a worker counts as lost"
     )
     collective_timeout_seconds: float = Field(
-        300, gt=0, description="longest wait in one all-reduce"
+        300,
+        gt=0,
+        description="longest wait in one all-reduce, and for TensorFlow's servers to connect",
     )
 
     @model_validator(mode="after")

@@ -15,9 +15,10 @@ import tensorflow as tf
 from pydantic import BaseModel, ConfigDict
 
 from trainer.data.dataset import Dataset
+from trainer.data.input import Columns, Tensors
 from trainer.data.manifest import Feature, Manifest
 
-Tensors = dict[str, tf.Tensor]
+__all__ = ["Batch", "Objective", "Task", "Tensors"]
 
 
 @dataclass(frozen=True)
@@ -84,6 +85,10 @@ class Task(tf.Module):
     def inputs(self, manifest: Manifest) -> tuple[Feature, ...]:
         """Returns the columns that `preprocess` wants; default: all but variable-length lists."""
         return tuple(f for f in manifest.inputs if None not in f.shape)
+
+    def columns(self, dataset: Dataset) -> Columns:
+        """Returns how `inputs` are read from `dataset`."""
+        return Columns(dataset, self.inputs(dataset.manifest), self.takes_codes)
 
     def build(self, data: Dataset) -> None:
         """Makes models and variables; called once, inside the strategy's scope."""

@@ -107,7 +107,7 @@ class _Worker:
             return
         feeds = [
             training_batches(
-                plan.dataset, "train", task, lanes,
+                task.columns(plan.dataset), "train", task.preprocess, lanes,
                 replica=replica, replicas=strategy.num_replicas_in_sync,
                 step=start, steps=config.steps_per_call,
             )

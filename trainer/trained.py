@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 
 import keras
 
+from trainer import files
 from trainer.config import TrainConfig
-from trainer.data import files
 from trainer.data.dataset import Dataset
 from trainer.errors import UsageError
 from trainer.loop.variables import task_variables

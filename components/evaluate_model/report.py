@@ -16,7 +16,7 @@ from components.evaluate_model.evaluation import Evaluation, SliceFigures
 from components.evaluate_model.metrics import LOWER_IS_BETTER, NO_DIRECTION
 from components.evaluate_model.scored import Scored
 from components.evaluate_model.slices import text
-from trainer.data import files
+from trainer import files
 
 MAIN_METRIC = {"binary": "auc", "multiclass": "accuracy", "regression": "rmse"}
 _MEANING = {

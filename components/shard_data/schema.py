@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from components.shard_data.options import ShardOptions
-from trainer.data import files
+from trainer import files
 from trainer.data.manifest import Feature, Label
 from trainer.errors import UsageError
 

@@ -20,7 +20,7 @@ from urllib.parse import unquote
 
 from fsspec.core import url_to_fs
 
-from trainer.data import files
+from trainer import files
 from trainer.errors import UsageError
 
 Format = Literal["csv", "tsv", "parquet"]

@@ -7,7 +7,7 @@ from typing import Any
 
 from components.steps import Artifact, location, one_line_ends, whole_numbers
 from components.train_model.launch import train
-from trainer.data import files
+from trainer import files
 from trainer.errors import UsageError
 
 

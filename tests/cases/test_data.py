@@ -53,10 +53,20 @@ def test_training_batches_have_static_shapes(dataset: Dataset) -> None:
     task = Tabular()
     task.build(dataset)
     lanes = plan(shards_of(dataset), global_batch=64, replicas=2)
-    feed = training_batches(dataset, "train", task, lanes, replica=1, replicas=2, step=0, steps=5)
+    feed = training_batches(
+        task.columns(dataset),
+        "train",
+        task.preprocess,
+        lanes,
+        replica=1,
+        replicas=2,
+        step=0,
+        steps=5,
+    )
     for batch in itertools.islice(feed, 3):
-        assert batch.label.shape == batch.weight.shape == (5, 32)
-        assert all(value.shape[:2] == (5, 32) for value in batch.features.values())
+        features, label, weight = batch
+        assert label.shape == weight.shape == (5, 32)
+        assert all(value.shape[:2] == (5, 32) for value in features.values())
 
 
 def test_the_batch_after_a_restart_is_the_one_that_would_have_come(dataset: Dataset) -> None:
@@ -68,14 +78,21 @@ def test_the_batch_after_a_restart_is_the_one_that_would_have_come(dataset: Data
         lanes = plan(shards_of(dataset), global_batch=64, replicas=replicas)
         feeds = [
             training_batches(
-                dataset, "train", task, lanes, replica=r, replicas=replicas, step=step, steps=1
+                task.columns(dataset),
+                "train",
+                task.preprocess,
+                lanes,
+                replica=r,
+                replicas=replicas,
+                step=step,
+                steps=1,
             )
             for r in range(replicas)
         ]
         rows = []
         for _ in range(2):
             parts = [next(feed) for feed in feeds]
-            numbers = np.concatenate([p.features["numbers"][0].numpy() for p in parts])
+            numbers = np.concatenate([features["numbers"][0].numpy() for features, _, _ in parts])
             rows.append(numbers[np.lexsort(numbers.T)])
         return np.stack(rows)
 

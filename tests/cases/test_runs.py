@@ -103,3 +103,12 @@ def test_a_missing_peer_ends_the_start_with_138(
     log = start(run_main, argv, env=env, log=tmp_path / "log").expect(138)
     assert "rank 1" in log
     assert "Traceback" not in log
+
+
+def test_a_task_that_runs_an_op_at_import_trains_on_two_workers(
+    dataset: Dataset, tmp_path: Path, start: Any
+) -> None:
+    """TF#55178: "Collective ops must be configured at program startup"."""
+    argv = flags(dataset, tmp_path / "run", steps=20, task="tests.op_at_import:Eager")
+    for worker in cluster(start, argv, tmp_path / "logs"):
+        worker.expect(0)

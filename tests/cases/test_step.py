@@ -54,3 +54,9 @@ def test_predictions_hold_each_row_once_on_any_number_of_replicas(train: Train) 
         assert other["row_id"].tolist() == one["row_id"].tolist()
         assert np.abs(other["outputs"] - one["outputs"]).max() <= TOLERANCE
         assert other["labels"].tolist() == one["labels"].tolist()
+
+
+def test_an_action_that_needs_a_collective_is_run_by_all_workers(train: Train) -> None:
+    """raydp#447: evaluation by the chief alone would wait for the others for ever."""
+    outcome = train(workers=2)
+    assert len(outcome["row_id"]) == 300

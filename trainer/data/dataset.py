@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from pydantic import ValidationError
 
-from trainer.data import files
+from trainer import files
 from trainer.data.blocks import plan_storage
 from trainer.data.manifest import FORMAT_VERSION, Manifest, Split
 from trainer.data.statistics import SplitStatistics, Statistics

@@ -1,12 +1,12 @@
 """The tf.data side of the input: super-batches of one replica, preprocessed on the host.
 
 Reading and ordering happen in `feed` (NumPy, a background thread); here arrays become tensors,
-columns get their names, and the Task's `preprocess` runs over all rows of a super-batch at once.
+columns get their names, and the Task's preprocessing runs over all rows of a super-batch at once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,7 +19,8 @@ from trainer.data.feed import lanes_of, super_batches
 from trainer.data.lanes import Lanes
 from trainer.data.manifest import Feature
 from trainer.data.rows import label_values
-from trainer.task import Batch, Task
+
+Tensors = dict[str, tf.Tensor]
 
 # One super-batch in the making while one is in use: more only costs memory.
 PREFETCH = 2
@@ -27,16 +28,14 @@ PREFETCH = 2
 
 @dataclass(frozen=True)
 class Columns:
-    """How a Task's input columns travel from blocks to named tensors."""
+    """How input columns travel from blocks to named tensors.
+
+    features: the columns that are wanted. codes: dictionary-coded strings stay int32 codes.
+    """
 
     dataset: Dataset
     features: tuple[Feature, ...]
     codes: bool
-
-    @classmethod
-    def of(cls, dataset: Dataset, task: Task) -> Columns:
-        """The columns that `task` asks for."""
-        return cls(dataset, task.inputs(dataset.manifest), task.takes_codes)
 
     def arrays(self, block: Block) -> dict[str, Any]:
         """Returns what a generator yields for the rows of `block`: packs whole, others by name."""
@@ -96,31 +95,32 @@ def _is_packed(feature: Feature) -> bool:
 
 
 def training_batches(
-    dataset: Dataset,
+    columns: Columns,
     split: str,
-    task: Task,
+    preprocess: Callable[[Tensors], Tensors],
     lanes: Lanes,
     *,
     replica: int,
     replicas: int,
     step: int,
     steps: int,
-) -> Iterator[Batch]:
-    """Yields super-batches of one replica, endlessly, from `step` on.
+) -> Iterator[tuple[Tensors, tf.Tensor, tf.Tensor]]:
+    """Yields (features, label, weight) of super-batches of one replica, endlessly, from `step` on.
 
-    Each field has shape [steps, global_batch / replicas, …], static; weights are 1.
+    Each tensor has shape [steps, global_batch / replicas, …], static; weights are 1.
 
     Raises (from the iterator):
       DamagedShard: what was read is not what the manifest says.
     """
-    columns = Columns.of(dataset, task)
     which = lanes_of(replica, replicas, lanes)
     rows = lanes.global_batch // replicas
     failure: list[Exception] = []
 
     def generate() -> Iterator[dict[str, Any]]:
         try:
-            for block in super_batches(dataset, split, lanes, which, step=step, steps=steps):
+            for block in super_batches(
+                columns.dataset, split, lanes, which, step=step, steps=steps
+            ):
                 yield columns.arrays(block)
         except Exception as error:
             failure.append(error)
@@ -130,7 +130,7 @@ def training_batches(
         return tf.reshape(value, [steps, rows, *value.shape[1:]])
 
     def finish(arrays: dict[str, tf.Tensor]) -> tuple[Any, tf.Tensor, tf.Tensor]:
-        features = task.preprocess(columns.named(arrays))
+        features = preprocess(columns.named(arrays))
         weight = tf.ones([steps, rows], tf.float32)
         return {k: shape(v) for k, v in features.items()}, shape(arrays["label"]), weight
 
@@ -147,7 +147,7 @@ def training_batches(
             if failure:  # tf.data wraps what the generator raised into text
                 raise failure[0] from None
             raise
-        yield Batch(features, label, weight)
+        yield features, label, weight
 
 
 def padded(arrays: dict[str, Any], rows: int) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from typing import Any, BinaryIO
 import numpy as np
 import numpy.typing as npt
 
-from trainer.data import files
+from trainer import files
 from trainer.data.blocks import NULL_CODE, Array, Block, concat, decode_block
 from trainer.data.dataset import Dataset
 from trainer.data.manifest import Shard, Split

@@ -18,7 +18,6 @@ from trainer.config import TrainConfig
 from trainer.data.rows import DamagedShard
 from trainer.errors import Diverged, Stopped, UsageError
 from trainer.loop.step import Outcome, TrainStep
-from trainer.task import Batch
 
 # A hundred steps in a row without one finite gradient do not recover by themselves.
 DIVERGED_AFTER = 100
@@ -45,14 +44,15 @@ class Hooks:
 class Loop:
     """Runs steps `start` … `config.steps` - 1.
 
-    feeds: one endless iterator of super-batches a local replica, beginning at `start`.
+    feeds: one endless iterator of super-batches (features, label, weight) a local replica,
+    beginning at `start`.
     """
 
     def __init__(
         self,
         step: TrainStep,
         strategy: tf.distribute.Strategy,
-        feeds: Sequence[Iterator[Batch]],
+        feeds: Sequence[Iterator[Any]],
         config: TrainConfig,
         learning_rate: Callable[[], float],
         hooks: Hooks,
@@ -112,7 +112,7 @@ class Loop:
         except DamagedShard as error:
             return None, error
         self._interval.wait += time.perf_counter() - began
-        parts = iter([(b.features, b.label, b.weight) for b in batches])
+        parts = iter(batches)
         return self._strategy.experimental_distribute_values_from_function(
             lambda context: next(parts)
         ), None

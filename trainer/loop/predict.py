@@ -15,7 +15,7 @@ import tensorflow as tf
 
 from trainer.data.blocks import Block, concat
 from trainer.data.dataset import Dataset
-from trainer.data.input import Columns, padded
+from trainer.data.input import padded
 from trainer.data.rows import DamagedShard, read_rows
 from trainer.errors import Stopped, UsageError
 from trainer.task import Task
@@ -64,7 +64,7 @@ def predict(
     rows = dataset.split(split).rows
     replicas = strategy.num_replicas_in_sync
     each = -(-batch // replicas)
-    columns = Columns.of(dataset, task)
+    columns = task.columns(dataset)
 
     @tf.function
     def serve(arrays: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:

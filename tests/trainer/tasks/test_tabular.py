@@ -11,7 +11,6 @@ import tensorflow as tf
 
 from tests.datasets import make_dataset
 from trainer.data.blocks import NULL_INT
-from trainer.data.input import Columns
 from trainer.data.manifest import Feature
 from trainer.data.rows import raw_features, read_rows
 from trainer.data.statistics import FeatureStatistics
@@ -65,7 +64,7 @@ def test_a_served_request_gives_what_training_sees(tmp_path: Path, kind: Any) ->
     dataset = make_dataset(tmp_path, rows=400, kind=kind)
     task = Tabular()
     task.build(dataset)
-    columns = Columns.of(dataset, task)
+    columns = task.columns(dataset)
     block = next(read_rows(dataset, "test"))
     arrays = {k: tf.constant(v) for k, v in columns.arrays(block).items()}
     trained = task.preprocess(columns.named(arrays))
