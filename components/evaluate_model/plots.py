@@ -78,10 +78,9 @@ def _draw(name: str, alt: str, size: tuple[float, float], paint: Callable[[Any],
     svg = re.sub(r"font: ([\d.]+px) [^;\"]+", r"font-size: \1", svg)
     for placeholder, variable in _VARIABLES.items():
         svg = svg.replace(placeholder, variable)
-    width, height = (round(inches * 96) for inches in size)
-    opening = f'<svg role="img" aria-label="{alt}" style="max-width: {width}px" '
-    svg = re.sub(r'(<svg[^>]*?) width="[^"]*"', r"\1", svg, count=1)
-    svg = re.sub(r'(<svg[^>]*?) height="[^"]*"', rf'\1 data-height="{height}"', svg, count=1)
+    # As wide as its card, never wider than drawn: the view box keeps the proportions.
+    svg = re.sub(r'^<svg([^>]*?) width="[^"]*"([^>]*?) height="[^"]*"', r"<svg\1\2", svg)
+    opening = f'<svg role="img" aria-label="{alt}" style="max-width: {round(size[0] * 96)}px" '
     return svg.replace("<svg ", opening, 1)
 
 
