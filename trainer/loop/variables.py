@@ -35,5 +35,5 @@ def all_variables(
         for place, (variable, value) in enumerate(
             zip(optimizer.variables, raw(optimizer.variables), strict=True)
         ):
-            variables[f"optimizer/{name}/{place:04d}/{variable.path}"] = value
+            variables[f"optimizer/{name}/{place:04d}/{variable.name}"] = value
     return variables
