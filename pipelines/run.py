@@ -20,7 +20,8 @@ from typing import Any
 from pipelines import parameters
 from pipelines.compile import PIPELINES, compile_to
 from pipelines.console import Console
-from trainer.errors import CastellError, UsageError, suggestion
+from pipelines.stopping import stops_passed_on
+from trainer.errors import CastellError, Stopped, UsageError, suggestion
 
 HELP = "run a pipeline on this machine"
 RUNNERS = ("subprocess",)
@@ -81,6 +82,7 @@ def run_compiled(
     Raises:
       UsageError: the parameters do not fit the pipeline.
       StepFailed: a step failed; names it and its error.
+      Stopped: this process was told to stop, and the step has ended.
     """
     from kfp import components, local
 
@@ -93,7 +95,7 @@ def run_compiled(
     Path(workdir).mkdir(parents=True, exist_ok=True)
     before = set(Path(workdir).iterdir())
     console = Console(sys.stdout, verbose=verbose)
-    with warnings.catch_warnings(), contextlib.redirect_stdout(console):
+    with warnings.catch_warnings(), contextlib.redirect_stdout(console), stops_passed_on() as stops:
         # It takes any image that is not called python for a mistake, and tells that display names
         # have no effect here.
         warnings.filterwarnings("ignore", message=".*(non-Python base image|local runner)")
@@ -108,6 +110,8 @@ def run_compiled(
             if not console.steps:
                 raise
             step, error = console.steps[-1], console.error.removeprefix("castell: error: ")
+            if stops:
+                raise Stopped(f"told to stop in step {step}: {error or 'it left'}") from None
             raise StepFailed(f"step {step} failed: {error}") from None
     # Another run may share the workdir: ours is the first that began after we looked.
     root = min(set(Path(workdir).iterdir()) - before, key=_start_time)

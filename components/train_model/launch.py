@@ -23,8 +23,8 @@ _MEANINGS = {
     errors.EXIT_FAULT: "an error of the Task or of castell; its traceback stands above",
     errors.EXIT_USAGE: "bad configuration or input, as the line above says",
     errors.EXIT_DIVERGED: "diverged: lower learning_rate, or set clip_norm",
-    errors.EXIT_PEER_LOST: "a worker was lost or never came; run it again, it resumes",
-    errors.EXIT_STOPPED: "told to stop; the checkpoint is written, run it again to resume",
+    errors.EXIT_PEER_LOST: "a worker was lost or never came; worth another try",
+    errors.EXIT_STOPPED: "told to stop; the checkpoint is written",
 }
 
 

@@ -2,11 +2,13 @@
 
 import io
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from kfp import compiler, dsl
 
 from pipelines.cli import main
 from pipelines.compile import compile_to
@@ -95,3 +97,37 @@ def test_an_environment_without_docker_is_enough(table: Path, tmp_path: Path) ->
         capture_output=True, text=True, timeout=120, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+@dsl.component(base_image="python", install_kfp_package=False)
+def sleeper() -> None:
+    import os
+    import time
+
+    print(f"process {os.getpid()}", flush=True)
+    time.sleep(100)
+
+
+def is_running(pid: int) -> bool:
+    """Whether a process is there and no zombie."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+@pytest.mark.timeout(90)
+def test_a_stop_reaches_the_step(tmp_path: Path) -> None:
+    file = tmp_path / "sleeper.yaml"
+    compiler.Compiler().compile(sleeper, str(file))
+    command = ["-m", "pipelines.cli", "run", str(file), "--workdir", str(tmp_path / "runs")]
+    running = subprocess.Popen(
+        [sys.executable, *command], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert running.stdout is not None
+    step = next(int(line.split()[1]) for line in running.stdout if "process" in line)
+    running.send_signal(signal.SIGTERM)
+    _, err = running.communicate(timeout=60)
+    assert running.returncode == 143
+    assert err.startswith("castell: error: told to stop in step sleeper")
+    assert not is_running(step)

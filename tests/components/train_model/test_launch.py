@@ -65,7 +65,7 @@ def test_a_sigterm_before_the_child_is_there_reaches_it(tmp_path: Path) -> None:
         (2, "bad configuration or input"),
         (3, "diverged"),
         (138, "a worker was lost"),
-        (143, "run it again to resume"),
+        (143, "the checkpoint is written"),
         (-9, "killed by SIGKILL, often for want of memory"),
         (-11, "killed by SIGSEGV"),
         (77, "not one of the trainer's own codes"),
