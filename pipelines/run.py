@@ -92,16 +92,17 @@ def run_compiled(
     os.environ.setdefault("PYTHONUNBUFFERED", "1")
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
-    Path(workdir).mkdir(parents=True, exist_ok=True)
-    before = set(Path(workdir).iterdir())
-    console = Console(sys.stdout, verbose=verbose)
+    place = Path(workdir).resolve()
+    place.mkdir(parents=True, exist_ok=True)
+    before = {path.name for path in place.iterdir()}
+    console = Console(sys.stdout, str(place), verbose=verbose)
     with warnings.catch_warnings(), contextlib.redirect_stdout(console), stops_passed_on() as stops:
         # It takes any image that is not called python for a mistake, and tells that display names
         # have no effect here.
         warnings.filterwarnings("ignore", message=".*(non-Python base image|local runner)")
         local.init(
             runner=local.SubprocessRunner(use_venv=False),
-            pipeline_root=str(Path(workdir).resolve()),
+            pipeline_root=str(place),
             raise_on_error=True,
         )
         try:
@@ -114,8 +115,8 @@ def run_compiled(
                 raise Stopped(f"told to stop in step {step}: {error or 'it left'}") from None
             raise StepFailed(f"step {step} failed: {error}") from None
     # Another run may share the workdir: ours is the first that began after we looked.
-    root = min(set(Path(workdir).iterdir()) - before, key=_start_time)
-    return Finished(root, tuple(console.steps))
+    name = min({path.name for path in place.iterdir()} - before, key=_start_time)
+    return Finished(Path(workdir, name), tuple(console.steps))
 
 
 @contextlib.contextmanager
@@ -156,6 +157,6 @@ def _is_artifact(path: Path) -> bool:
     return path.name != "executor_output.json"
 
 
-def _start_time(root: Path) -> str:
+def _start_time(name: str) -> str:
     """Returns what kfp.local puts at the end of a run's name: 2026-01-31-12-59-59-123456."""
-    return "-".join(root.name.split("-")[-7:])
+    return "-".join(name.split("-")[-7:])

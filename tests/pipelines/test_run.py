@@ -78,8 +78,33 @@ def test_a_file_that_is_no_pipeline_is_refused(
         assert capsys.readouterr().err == f"castell: error: {file} is not a compiled pipeline\n"
 
 
+def test_what_a_console_shows_is_what_the_step_says() -> None:
+    console = Console(terminal := io.StringIO(), "/runs")
+    console.write(
+        "07:00:00.000 - INFO - Running pipeline: 'x'\n"
+        "--------------------------------\n"
+        "07:00:00.000 - INFO - Executing task \x1b[96m'train-model'\x1b[0m\n"
+        "07:00:00.001 - INFO - Streamed logs:\n\n"
+        "    [KFP Executor 2026-01-01 07:00:00,001 INFO]: Got executor_input:\n"
+        '    {\n        "inputs": {\n        }\n    }\n'
+        "    I0000 00:00:1796024308.822405    6881 cudart_stub.cc:31] no GPU\n"
+        "    step 1/2 into /runs/x-2026/train-model/run\n"
+    )
+    console.write("    - not a rule\n    st")
+    console.write("ep 2/2\n\n\n")
+    console.write("07:00:09.000 - INFO - Task 'train-model' finished with status SUCCESS\n")
+    console.write("07:00:09.000 - INFO - Task 'train-model' outputs:\n    run: Model( name='run',")
+    console.write("\n                uri='/runs/x-2026/train-model/run',\n----------------\n")
+    shown = terminal.getvalue().splitlines()
+    assert shown[:4] == [
+        "▸ train-model", "    step 1/2 into train-model/run", "    - not a rule", "    step 2/2",
+    ]  # fmt: skip
+    assert shown[4].startswith("    done after ")
+    assert len(shown) == 5
+
+
 def test_the_last_words_of_a_step_are_its_error() -> None:
-    console = Console(io.StringIO())
+    console = Console(io.StringIO(), "/runs")
     console.write("07:00:00.000 - INFO - Executing task 'train-model'\n")
     console.write("    castell: error: --epochs (0): must be above 0\n    more\n")
     assert console.steps == ["train-model"]
