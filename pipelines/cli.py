@@ -40,6 +40,13 @@ COMMANDS = {
     "doctor": ("trainer.cluster.doctor", "say which cluster this process would join, and why"),
 }
 
+# What each extra brings: the package that is missing tells which one was not installed.
+EXTRAS = {
+    "trainer": ("tensorflow", "keras", "numpy", "pydantic", "yaml", "fsspec", "google_crc32c"),
+    "components": ("pyarrow", "tensorflow_metadata", "tfx_bsl", "sklearn", "matplotlib", "jinja2"),
+    "pipelines": ("kfp",),
+}
+
 
 class _Parser(argparse.ArgumentParser):
     """An ArgumentParser whose complaint is one `UsageError` line, without the usage text."""
@@ -89,7 +96,16 @@ def _dispatch(argv: list[str]) -> int:
     if name not in COMMANDS:
         near = suggestion(name, list(COMMANDS))
         raise UsageError(f"unknown command {name!r}{near} (see castell --help)")
-    return _run(name, argv[1:])
+    try:
+        return _run(name, argv[1:])
+    except ModuleNotFoundError as error:
+        package = (error.name or "").partition(".")[0]
+        for extra, packages in EXTRAS.items():
+            if package in packages:
+                raise UsageError(
+                    f"castell {name} needs {package}: pip install 'castell[{extra}]'"
+                ) from None
+        raise
 
 
 def _run(name: str, argv: list[str]) -> int:

@@ -87,6 +87,23 @@ def test_a_mistake_is_one_line_and_exit_2(
     assert not out
 
 
+@pytest.mark.parametrize(
+    ("argv", "package", "extra"),
+    [
+        (["shard", "x.csv", "--output", "x", "--label", "y"], "pyarrow", "components"),
+        (["compile", "shard_data", "--output", "x.yaml"], "kfp", "pipelines"),
+    ],
+)
+def test_a_missing_extra_is_named(argv: list[str], package: str, extra: str) -> None:
+    code = f"import sys; sys.modules[{package!r}] = None; from pipelines.cli import main"
+    done = subprocess.run(
+        [sys.executable, "-c", f"{code}; sys.exit(main({argv}))"],
+        capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    said = f"castell: error: castell {argv[0]} needs {package}: pip install 'castell[{extra}]'\n"
+    assert (done.returncode, done.stderr) == (2, said)
+
+
 def _command(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, body: str) -> None:
     (tmp_path / "a_command.py").write_text(
         f"HELP = 'x'\ndef add_arguments(parser): pass\ndef run(args):\n    {body}\n"
