@@ -87,6 +87,7 @@ def run_compiled(
     from kfp import components, local
 
     arguments = params if isinstance(params, Mapping) else _arguments(file, params)
+    _check_thresholds(arguments.get("thresholds", ()))
     pipeline = components.load_component_from_file(file)
     # Steps write to a pipe: without this their lines would come in blocks, at the end.
     os.environ.setdefault("PYTHONUNBUFFERED", "1")
@@ -160,3 +161,11 @@ def _is_artifact(path: Path) -> bool:
 def _start_time(name: str) -> str:
     """Returns what kfp.local puts at the end of a run's name: 2026-01-31-12-59-59-123456."""
     return "-".join(name.split("-")[-7:])
+
+
+def _check_thresholds(written: Any) -> None:
+    """A rule that cannot be read is said now, not after hours of training."""
+    from components.evaluate_model.gate import parse
+
+    for rule in written:
+        parse(rule)

@@ -67,7 +67,7 @@ def run(data: str, output: str, cpus: int, options: dict[str, Any]) -> None:
     for replica in range(spec.rank * local, (spec.rank + 1) * local):
         feed = training_batches(
             task.columns(dataset), "train", task.preprocess, lanes,
-            replica=replica, replicas=replicas, step=0, steps=config.steps_per_call,
+            replica=replica, replicas=replicas, step=0, last=STEPS, steps=config.steps_per_call,
         )  # fmt: skip
         at = infinity_at if replica == replicas - 1 else None
         feeds.append(poisoned(feed, at, config.steps_per_call))

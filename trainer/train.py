@@ -11,6 +11,7 @@ import socket
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import keras
 import tensorflow as tf
@@ -42,6 +43,10 @@ from trainer.run.status import State, Status
 from trainer.run.writers import Writer, make_writers
 from trainer.task import Task
 from trainer.tasks import build_task
+
+# Taking an input apart waits for the super-batch that it is filling, seconds that a worker which
+# lost its peer does not have. Kept until the process ends, by `faults.leave`, nothing waits.
+_inputs: list[Any] = []
 
 
 def train(plan: Plan) -> None:
@@ -109,10 +114,11 @@ class _Worker:
             training_batches(
                 task.columns(plan.dataset), "train", task.preprocess, lanes,
                 replica=replica, replicas=strategy.num_replicas_in_sync,
-                step=start, steps=config.steps_per_call,
+                step=start, last=config.steps, steps=config.steps_per_call,
             )
             for replica in self._local_replicas()
         ]  # fmt: skip
+        _inputs.extend(feeds)
         with self._writer(start) as writer, self._watchdog(status) as watchdog:
 
             def beat(step: int) -> None:

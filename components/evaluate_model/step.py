@@ -8,7 +8,7 @@ from typing import Any
 
 from components.evaluate_model.evaluation import Evaluation
 from components.evaluate_model.options import EvaluateOptions
-from components.steps import Artifact, local_output, location, one_line_ends
+from components.steps import Artifact, local_input, local_output, location, one_line_ends
 
 
 def run(
@@ -19,10 +19,15 @@ def run(
     from components.evaluate_model.command import ProgressLines, print_figures
     from components.evaluate_model.evaluate import evaluate
 
-    with one_line_ends(), local_output(evaluation) as output, local_output(report) as page:
+    with (
+        one_line_ends(),
+        local_input(run) as trained,
+        local_output(evaluation) as output,
+        local_output(report) as page,
+    ):
         found = evaluate(
             EvaluateOptions(
-                run=location(run),
+                run=trained,
                 data=location(dataset),
                 split=split,
                 output=output,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from components.steps import Artifact, local_output, location, one_line_ends
+from components.steps import Artifact, local_input, local_output, location, one_line_ends
 
 
 def run(dataset: Artifact, run: Artifact, model: Artifact, *, formats: list[str]) -> None:
@@ -10,10 +10,10 @@ def run(dataset: Artifact, run: Artifact, model: Artifact, *, formats: list[str]
     from components.export_model.export import export
     from components.export_model.options import ExportOptions
 
-    with one_line_ends(), local_output(model) as output:
+    with one_line_ends(), local_input(run) as trained, local_output(model) as output:
         result = export(
             ExportOptions(
-                run=location(run), output=output, data=location(dataset), formats=tuple(formats)
+                run=trained, output=output, data=location(dataset), formats=tuple(formats)
             ),
             print,
         )

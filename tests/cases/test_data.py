@@ -61,6 +61,7 @@ def test_training_batches_have_static_shapes(dataset: Dataset) -> None:
         replica=1,
         replicas=2,
         step=0,
+        last=15,
         steps=5,
     )
     for batch in itertools.islice(feed, 3):
@@ -85,6 +86,7 @@ def test_the_batch_after_a_restart_is_the_one_that_would_have_come(dataset: Data
                 replica=r,
                 replicas=replicas,
                 step=step,
+                last=99,
                 steps=1,
             )
             for r in range(replicas)

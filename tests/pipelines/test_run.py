@@ -68,6 +68,17 @@ def test_a_step_s_own_command_is_named_if_it_takes_artifacts(
     assert "takes artifacts (dataset)" in capsys.readouterr().err
 
 
+def test_a_threshold_that_is_no_rule_is_refused_before_anything_runs(
+    table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    argv = ["run", "train_evaluate_export", "--workdir", str(tmp_path / "runs")]
+    for param in (f"sources={table}", "label=y", "thresholds=auc is good"):
+        argv += ["--param", param]
+    assert main(argv) == 2
+    assert "'auc is good' is not a rule" in capsys.readouterr().err
+    assert not (tmp_path / "runs").exists()
+
+
 def test_a_file_that_is_no_pipeline_is_refused(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -6,6 +6,7 @@ columns get their names, and the Task's preprocessing runs over all rows of a su
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -103,11 +104,13 @@ def training_batches(
     replica: int,
     replicas: int,
     step: int,
+    last: int,
     steps: int,
 ) -> Iterator[tuple[Tensors, tf.Tensor, tf.Tensor]]:
-    """Yields (features, label, weight) of super-batches of one replica, endlessly, from `step` on.
+    """Yields (features, label, weight) of one replica's super-batches, steps `step` to `last` - 1.
 
-    Each tensor has shape [steps, global_batch / replicas, …], static; weights are 1.
+    Each tensor has shape [steps, global_batch / replicas, …], static; weights are 1. The last
+    super-batch is whole, too: what lies beyond `last` is not for use.
 
     Raises (from the iterator):
       DamagedShard: what was read is not what the manifest says.
@@ -118,9 +121,8 @@ def training_batches(
 
     def generate() -> Iterator[dict[str, Any]]:
         try:
-            for block in super_batches(
-                columns.dataset, split, lanes, which, step=step, steps=steps
-            ):
+            blocks = super_batches(columns.dataset, split, lanes, which, step=step, steps=steps)
+            for block in itertools.islice(blocks, -(-(last - step) // steps)):
                 yield columns.arrays(block)
         except Exception as error:
             failure.append(error)
@@ -143,7 +145,9 @@ def training_batches(
     while True:
         try:
             features, label, weight = next(iterator)
-        except (tf.errors.OpError, StopIteration):
+        except StopIteration:
+            return
+        except tf.errors.OpError:
             if failure:  # tf.data wraps what the generator raised into text
                 raise failure[0] from None
             raise

@@ -10,15 +10,18 @@ from pathlib import Path
 import pytest
 
 from tests.trainer.cluster.meetings import until
+from tests.workers import Worker
 from trainer.cluster.local import free_ports, run_local
 from trainer.cluster.spec import ClusterSpec
 from trainer.errors import UsageError
 
-Body = Callable[[ClusterSpec], int]
+Start = Callable[..., Worker]
+
+# The bodies run in workers forked from a process of their own: pytest's has run TensorFlow ops.
 
 
-def _leave(codes: list[int]) -> Body:
-    return lambda spec: codes[spec.rank]
+def _leave(codes: list[int], logs: str) -> int:
+    return run_local(len(codes), lambda spec: codes[spec.rank], logs)
 
 
 @pytest.mark.parametrize(
@@ -34,16 +37,12 @@ def _leave(codes: list[int]) -> Body:
     ],
 )
 def test_the_most_telling_exit_code_is_returned(
-    tmp_path: Path, codes: list[int], expected: int
+    tmp_path: Path, start: Start, codes: list[int], expected: int
 ) -> None:
-    assert run_local(len(codes), _leave(codes), tmp_path) == expected
+    start(_leave, codes, str(tmp_path), log=tmp_path / "log").expect(expected, timeout=30)
 
 
-def test_each_worker_knows_its_place_and_only_the_chief_has_the_terminal(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("CLUSTER_SPEC", "of the parent")
-
+def _look_around(logs: str) -> int:
     def body(spec: ClusterSpec) -> int:
         config = json.loads(os.environ["TF_CONFIG"])
         assert config == spec.tf_config()
@@ -51,33 +50,42 @@ def test_each_worker_knows_its_place_and_only_the_chief_has_the_terminal(
         print(f"rank {spec.rank} of {spec.world_size}")
         return 0
 
-    assert run_local(2, body, tmp_path / "logs") == 0
-    assert capfd.readouterr().out == "rank 0 of 2\n"
-    assert "rank 1 of 2" in (tmp_path / "logs" / "worker-1.log").read_text()
-    assert [file.name for file in (tmp_path / "logs").iterdir()] == ["worker-1.log"]
+    return run_local(2, body, logs)
+
+
+def test_each_worker_knows_its_place_and_only_the_chief_has_the_terminal(
+    tmp_path: Path, start: Start
+) -> None:
+    logs = tmp_path / "logs"
+    env = {"CLUSTER_SPEC": "of the parent"}
+    shown = start(_look_around, str(logs), log=tmp_path / "log", env=env).expect(0, timeout=30)
+    assert shown == "rank 0 of 2\n"
+    assert "rank 1 of 2" in (logs / "worker-1.log").read_text()
+    assert [file.name for file in logs.iterdir()] == ["worker-1.log"]
+
+
+def _fault(logs: str) -> int:
+    return run_local(2, lambda spec: 0 if spec.is_chief else 1 // 0, logs)
+
+
+def _mistake(logs: str) -> int:
+    def body(spec: ClusterSpec) -> int:
+        raise UsageError("data (x): no such directory")
+
+    return run_local(3, body, logs)
 
 
 def test_a_fault_keeps_its_traceback_and_a_mistake_is_one_line(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+    tmp_path: Path, start: Start
 ) -> None:
-    def fault(spec: ClusterSpec) -> int:
-        return 0 if spec.is_chief else 1 // 0
-
-    assert run_local(2, fault, tmp_path) == 1
-    shown = capfd.readouterr().err
+    shown = start(_fault, str(tmp_path), log=tmp_path / "fault").expect(1, timeout=30)
     assert "ZeroDivisionError" in shown
     assert str(tmp_path / "worker-1.log") in shown
-
-    def mistake(spec: ClusterSpec) -> int:
-        raise UsageError("data (x): no such directory")
-
-    assert run_local(3, mistake, tmp_path) == 2
-    assert capfd.readouterr().err == "castell: error: data (x): no such directory\n"
+    shown = start(_mistake, str(tmp_path), log=tmp_path / "mistake").expect(2, timeout=30)
+    assert shown == "castell: error: data (x): no such directory\n"
 
 
-def test_one_dies_and_the_others_do_not_linger(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+def _die(logs: str) -> int:
     def body(spec: ClusterSpec) -> int:
         if spec.rank == 1:
             os.kill(os.getpid(), signal.SIGKILL)
@@ -86,10 +94,12 @@ def test_one_dies_and_the_others_do_not_linger(
         time.sleep(60)
         return 0
 
-    began = time.monotonic()
-    assert run_local(3, body, tmp_path, grace_seconds=0.5) == 138
-    assert time.monotonic() - began < 8
-    assert "worker 1 was killed by SIGKILL" in capfd.readouterr().err
+    return run_local(3, body, logs, grace_seconds=0.5)
+
+
+def test_one_dies_and_the_others_do_not_linger(tmp_path: Path, start: Start) -> None:
+    shown = start(_die, str(tmp_path), log=tmp_path / "log").expect(138, timeout=30)
+    assert "worker 1 was killed by SIGKILL" in shown
 
 
 _PROGRAM = """
