@@ -109,6 +109,6 @@ def test_a_task_that_runs_an_op_at_import_trains_on_two_workers(
     dataset: Dataset, tmp_path: Path, start: Any
 ) -> None:
     """TF#55178: "Collective ops must be configured at program startup"."""
-    argv = flags(dataset, tmp_path / "run", steps=20, task="tests.op_at_import:Eager")
+    argv = flags(dataset, tmp_path / "run", steps=20, task="tests.odd_tasks:Eager")
     for worker in cluster(start, argv, tmp_path / "logs"):
         worker.expect(0)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tests.runs import TOLERANCE, flags, run_main, weights
+from tests.runs import TOLERANCE, flags, run_main, status, weights
 from tests.workers import tf_configs
 from trainer.data.dataset import Dataset
 
@@ -42,3 +42,14 @@ def test_workers_of_different_configuration_do_not_start(
     ]
     for worker in workers:
         assert "configuration" in worker.expect(2)
+
+
+def test_a_loss_that_stays_non_finite_ends_with_3(
+    dataset: Dataset, tmp_path: Path, start: Any
+) -> None:
+    output = tmp_path / "run"
+    argv = flags(dataset, output, task="tests.odd_tasks:Hopeless")
+    log = start(run_main, argv, log=tmp_path / "log").expect(3)
+    assert "not finite for 100 steps in a row up to step 100" in log
+    assert "Traceback" not in log
+    assert (status(output)["state"], status(output)["exit_code"]) == ("failed", 3)
