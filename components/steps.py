@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from trainer.errors import CastellError
+from trainer.run.faults import stop_raises
 
 
 class Artifact(Protocol):
@@ -109,7 +110,8 @@ def local_input(artifact: Artifact) -> Iterator[str]:
 def one_line_ends() -> Iterator[None]:
     """Ends the step's process with the error's own line and exit code, without a traceback."""
     try:
-        yield
+        with stop_raises():
+            yield
     except CastellError as error:
         print(f"castell: error: {error}", file=sys.stderr, flush=True)
         sys.exit(error.exit_code)

@@ -116,7 +116,11 @@ def _run(name: str, argv: list[str]) -> int:
     parser = _Parser(prog=prog, description=module.HELP, allow_abbrev=False)
     module.add_arguments(parser)
     parser.check_options(argv)
-    return module.run(parser.parse_args(argv))
+    args = parser.parse_args(argv)
+    from trainer.run.faults import stop_raises
+
+    with stop_raises():
+        return module.run(args)
 
 
 def _overview() -> str:

@@ -17,7 +17,7 @@ from trainer.data.blocks import Block, concat
 from trainer.data.dataset import Dataset
 from trainer.data.input import padded
 from trainer.data.rows import DamagedShard, read_rows
-from trainer.errors import Stopped, UsageError
+from trainer.errors import UsageError
 from trainer.task import Task
 
 
@@ -43,7 +43,6 @@ def predict(
     *,
     batch: int = 4096,
     progress: Callable[[int, int], None] | None = None,
-    stop: Callable[[], bool] | None = None,
 ) -> Predictions:
     """Returns the outputs of `task` for every row of `split`; all workers call it.
 
@@ -54,11 +53,9 @@ def predict(
       split: which of them.
       batch: rows a step, over all replicas (rounded up to a multiple of them).
       progress: called with (rows done, rows in all).
-      stop: asked between steps; True ends the work.
 
     Raises:
       UsageError: the split is not there, or a shard is damaged.
-      Stopped: `stop` said so.
     """
     dataset.check_sizes(split)
     rows = dataset.split(split).rows
@@ -76,8 +73,6 @@ def predict(
     done = 0
     try:
         for block in rebatch(read_rows(dataset, split), each * replicas):
-            if stop is not None and stop():
-                raise Stopped(f"told to stop after {done} of {rows} rows")
             arrays = columns.arrays(block)
             row_id.append(block.row_id)
             labels.append(arrays["label"])

@@ -15,11 +15,11 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from types import FrameType, TracebackType
 from typing import Any, NoReturn, Self
 
-from trainer.errors import EXIT_PEER_LOST
+from trainer.errors import EXIT_PEER_LOST, Stopped
 
 # How long a stalled process may spend on saying so (a hung disk must not keep it).
 _LAST_WORDS_SECONDS = 3.0
@@ -66,6 +66,23 @@ class StopRequest:
         self.reason = self.reason or f"told to stop ({signal.Signals(number).name})"
         if number == signal.SIGINT:
             signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@contextlib.contextmanager
+def stop_raises() -> Iterator[None]:
+    """Makes SIGTERM raise Stopped inside, for work that has no step boundary to wait for.
+
+    What was half-written is then removed on the way out, as after any other error.
+    """
+
+    def stop(number: int, frame: FrameType | None) -> NoReturn:
+        raise Stopped(f"told to stop ({signal.Signals(number).name})")
+
+    before = signal.signal(signal.SIGTERM, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 class Watchdog:
