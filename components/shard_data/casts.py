@@ -6,7 +6,6 @@ the order of rows nor on where a block ends, and a rare word counts wherever it 
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -16,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from components.shard_data import numeric, times
-from components.shard_data.findings import Findings
+from components.shard_data.findings import Findings, flag
 from components.shard_data.numeric import Mask
 from components.shard_data.options import ShardOptions
 from components.shard_data.series import Series, from_texts
@@ -105,10 +104,12 @@ def _infer(texts: Texts, form: numeric.Form, options: ShardOptions, say: Finding
     """Returns the type that the column's own texts say."""
     name = texts.name
     value = ~(form.blank | form.nan)
+    all_whole = bool((form.integer | ~form.number).all())
     if form.leading_zero.any() and _half_are_numbers(texts, form, value):
+        number = "int64" if all_whole else "float32"
         say.note(
             f"column {name} is text: {texts.first(form.leading_zero)[0]!r} begins with a zero "
-            f"(--type {name}=int64 makes numbers of it)"
+            f"({flag('--type', f'{name}={number}')} makes numbers of it)"
         )
         return "string"
     if (form.number | ~value).all():
@@ -134,7 +135,7 @@ def _refuse_decimal_commas(texts: Texts, value: Mask, options: ShardOptions) -> 
         cell = words[int(np.argmax(comma))].as_py()
         raise UsageError(
             f"column {texts.name} holds numbers with commas ({cell!r}): say what the comma means, "
-            f"--decimal ',' or --thousands ',', or keep it as text with --type {texts.name}=string"
+            f"--decimal ',' or --thousands ',', or keep it as text with {_as_text(texts)}"
         )
 
 
@@ -153,19 +154,27 @@ def _refuse_mixture(texts: Texts, form: numeric.Form, value: Mask) -> None:
         f"column {texts.name} holds {are_numbers:,} numbers and {others:,} other values, first "
         f"{_shown(cell)} ({place}): if that means missing, "
         f"{_null_flag(f'={cell}' if '=' in cell else cell)}; to keep all of it as text, "
-        f"--type {texts.name}=string"
+        f"{_as_text(texts)}"
     )
+
+
+def _as_text(texts: Texts) -> str:
+    return flag("--type", f"{texts.name}=string")
 
 
 def _null_flag(value: str) -> str:
     """A `--null-value` to paste into a shell; V stands for what does not fit into a line."""
     if len(value) > _LONGEST_SHOWN or not value.isprintable():
         value = "V"
-    return "--null-value " + shlex.quote(value)
+    return flag("--null-value", value)
 
 
 def _shown(cell: str) -> str:
-    return repr(cell if len(cell) <= _LONGEST_SHOWN else cell[:_LONGEST_SHOWN] + "…")
+    return repr(_shortened(cell))
+
+
+def _shortened(cell: str) -> str:
+    return cell if len(cell) <= _LONGEST_SHOWN else cell[:_LONGEST_SHOWN] + "…"
 
 
 def as_text(texts: Texts) -> Series:
@@ -180,7 +189,7 @@ def _require(texts: Texts, allowed: Mask, kind: str) -> None:
     raise UsageError(
         f"column {texts.name}: {_shown(cell)} ({place}) is no {kind}: if it means missing, "
         f"{_null_flag(f'{texts.name}={cell}')}; to keep all of it as text, "
-        f"--type {texts.name}=string"
+        f"{_as_text(texts)}"
     )
 
 
@@ -196,8 +205,8 @@ def _int64(texts: Texts, form: numeric.Form, say: Findings) -> Series:
     if outside.any():
         cell, place = texts.first(outside)
         raise UsageError(
-            f"column {texts.name}: {cell} ({place}) is beyond int64: --type {texts.name}=string "
-            f"keeps the digits, --type {texts.name}=float32 rounds"
+            f"column {texts.name}: {_shortened(cell)} ({place}) is beyond int64: {_as_text(texts)} "
+            f"keeps the digits, {flag('--type', f'{texts.name}=float32')} rounds"
         )
     return numeric.int_series(texts.name, texts.spread(values, NULL_INT))
 
@@ -209,9 +218,9 @@ def _float32(texts: Texts, form: numeric.Form, say: Findings) -> Series:
     if beyond.any():
         cell, place = texts.first(beyond)
         raise UsageError(
-            f"column {texts.name}: {cell} ({place}) is beyond float32: if it means missing, "
-            f"{_null_flag(f'{texts.name}={cell}')}; to keep all of it as text, "
-            f"--type {texts.name}=string"
+            f"column {texts.name}: {_shortened(cell)} ({place}) is beyond float32: if it means "
+            f"missing, {_null_flag(f'{texts.name}={cell}')}; to keep all of it as text, "
+            f"{_as_text(texts)}"
         )
     return numeric.float_series(texts.name, texts.spread(values, np.nan), say)
 

@@ -67,6 +67,8 @@ def read(
     """
     text = prepare(name, data, delimiter, options)
     header, offset = _header(name, text, delimiter)
+    if text.count(b'"') % 2 and any("\n" in column for column in header):
+        _refuse_open_quote(name, text, delimiter)
     if options.delimiter is None:
         _suspect_delimiter(name, header, delimiter)
     _refuse_duplicates(name, header)
@@ -112,6 +114,8 @@ def _to_utf8(name: str, data: bytes, encoding: str) -> bytes:
             f"{name}, line {line}: byte 0x{data[error.start]:02x} is not {encoding}: say how the "
             f"file is written, as in --encoding {'utf-16' if wide else 'latin-1'}"
         ) from None
+    except UnicodeError as error:  # of encodings that say less: idna, punycode
+        raise UsageError(f"{name} is not {encoding}: {error}") from None
     return data if encoding == "utf-8" else decoded.encode()
 
 
@@ -153,6 +157,7 @@ def _without_comments(text: bytes, comment: bytes, delimiter: str) -> bytes:
 def _header(name: str, text: bytes, delimiter: str) -> tuple[list[str], int]:
     """Returns the header's names and the offset of the byte after it."""
     consumed = 0
+    csv.field_size_limit(_LARGEST_BLOCK)
 
     def lines() -> Iterator[str]:
         nonlocal consumed

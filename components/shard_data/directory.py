@@ -23,12 +23,14 @@ def existing(output: str, source: dict[str, Any]) -> Dataset | None:
     if "://" in output:
         raise UsageError(f"--output {output}: write to a local directory and copy it from there")
     path = Path(output)
-    if not path.exists():
-        return None
-    if not path.is_dir():
-        raise UsageError(f"--output {output} is a file: name a directory")
-    if not any(path.iterdir()):
-        return None
+    with _as_usage_errors(output):
+        if not os.path.lexists(path):
+            return None
+        if not path.is_dir():
+            what = "a file" if path.exists() else "a link to nothing"
+            raise UsageError(f"--output {output} is {what}: name a directory")
+        if not any(path.iterdir()):
+            return None
     other = f"--output {output} is not empty: choose another directory, or delete it"
     if not (path / "manifest.json").exists():
         raise UsageError(other)
@@ -43,14 +45,24 @@ def existing(output: str, source: dict[str, Any]) -> Dataset | None:
 def appearing(output: str) -> Iterator[Path]:
     """Gives a hidden directory beside `output` that becomes it at the end, or is removed."""
     target = Path(output).absolute()
-    target.parent.mkdir(parents=True, exist_ok=True)
-    partial = Path(tempfile.mkdtemp(prefix=f".{target.name}.partial-", dir=target.parent))
+    with _as_usage_errors(output):
+        target.parent.mkdir(parents=True, exist_ok=True)
+        partial = Path(tempfile.mkdtemp(prefix=f".{target.name}.partial-", dir=target.parent))
+        try:
+            yield partial
+            mask = os.umask(0)
+            os.umask(mask)
+            partial.chmod(0o777 & ~mask)
+            partial.rename(target)
+        except BaseException:
+            shutil.rmtree(partial, ignore_errors=True)
+            raise
+
+
+@contextmanager
+def _as_usage_errors(output: str) -> Iterator[None]:
+    """A place that cannot be written, or a disk that is full, is no fault of ours."""
     try:
-        yield partial
-        mask = os.umask(0)
-        os.umask(mask)
-        partial.chmod(0o777 & ~mask)
-        partial.rename(target)
-    except BaseException:
-        shutil.rmtree(partial, ignore_errors=True)
-        raise
+        yield
+    except OSError as error:
+        raise UsageError(f"--output {output}: {error.strerror or error}") from None

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import dataclass, field
 from typing import Any
+
+
+def flag(name: str, value: str) -> str:
+    """Returns a flag and its value to paste into a shell: `--drop 'a b'`, `--null-value=--`."""
+    return f"{name}{'=' if value.startswith('-') else ' '}{shlex.quote(value)}"
 
 
 @dataclass

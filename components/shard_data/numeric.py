@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from decimal import Decimal
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from components.shard_data.findings import Findings
+from components.shard_data.findings import Findings, flag
 from components.shard_data.series import Series
 from trainer.data.blocks import NULL_INT, Column
 from trainer.errors import UsageError
@@ -19,6 +20,8 @@ Mask = npt.NDArray[np.bool_]
 
 # Above this, neighbouring whole numbers fall together in float32.
 _EXACT_IN_FLOAT32 = 1 << 24
+_MOST_DIGITS = 19
+_BEYOND_INT64 = 1 << 64
 _NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"
 
 
@@ -78,10 +81,19 @@ class Form:
             outside[chosen] = values[chosen] == NULL_INT  # Reserved: the sentinel of null.
         except pa.ArrowInvalid:
             for i, text in zip(chosen, texts.to_pylist(), strict=True):
-                value = int(text) if self.integer[i] else int(float(text))
+                value = _whole_number(text)
                 outside[i] = not NULL_INT < value < 2**63
                 values[i] = NULL_INT if outside[i] else value
         return values, outside
+
+
+def _whole_number(text: str) -> int:
+    """Returns the exact value of a number without fraction; of too many digits, one beyond int64.
+
+    Python refuses to make an int of thousands of digits.
+    """
+    number = Decimal(text)
+    return int(number) if number.adjusted() < _MOST_DIGITS else _BEYOND_INT64
 
 
 def _without_thousands(texts: pa.Array, decimal: str, thousands: str) -> pa.Array:
@@ -113,8 +125,8 @@ def float_series(name: str, values: npt.NDArray[np.generic], say: Findings) -> S
     present = values[~np.isnan(values)]
     if np.isinf(present).any():
         raise UsageError(
-            f"column {name} holds infinity: make it missing with --null-value {name}=inf, or leave "
-            f"the column out with --drop {name}"
+            f"column {name} holds infinity: make it null in the source, or leave the column out "
+            f"with {flag('--drop', name)}"
         )
     largest = float(np.abs(present).max(initial=0.0))
     is_whole = bool((present == np.floor(present)).all())
@@ -126,7 +138,7 @@ def float_series(name: str, values: npt.NDArray[np.generic], say: Findings) -> S
     if largest > float(np.finfo(np.float32).max):
         raise UsageError(
             f"column {name} holds {largest:g}, beyond float32: scale it, or leave it out with "
-            f"--drop {name}"
+            f"{flag('--drop', name)}"
         )
     rounded = values.astype(np.float32)
     before, after = np.unique(present), np.unique(present.astype(np.float32))

@@ -64,8 +64,10 @@ class ShardOptions(BaseModel):
             return cls(**values)
         except ValidationError as error:
             first = error.errors()[0]
-            flag = _flag(str(first["loc"][0])) if first["loc"] else "options"
             message = first["msg"].removeprefix("Value error, ")
+            if not first["loc"]:  # about two options together: the message names them
+                raise UsageError(message) from None
+            flag = _flag(str(first["loc"][0]))
             raise UsageError(f"{flag} ({first['input']}): {message}") from None
 
     @property
@@ -97,7 +99,9 @@ class ShardOptions(BaseModel):
     @field_validator("split", mode="before")
     @classmethod
     def _split(cls, value: Any) -> Any:
-        return _pairs(value.split(",")) if isinstance(value, str) else value
+        if not isinstance(value, str):
+            return value
+        return _pairs([part.strip() for part in value.split(",")])
 
     @field_validator("split")
     @classmethod
@@ -145,8 +149,9 @@ class ShardOptions(BaseModel):
     @classmethod
     def _known_encoding(cls, value: str) -> str:
         try:
+            "a".encode(value)  # "hex" is a codec, but not of text
             return codecs.lookup(value).name
-        except LookupError:
+        except (LookupError, UnicodeError):
             raise ValueError("not an encoding that is known (utf-8, latin-1, utf-16…)") from None
 
     @model_validator(mode="after")
@@ -162,7 +167,7 @@ def _pairs(texts: Sequence[str]) -> dict[str, str]:
     """Reads NAME=VALUE texts; a name twice, or one without a value, is an error."""
     pairs: dict[str, str] = {}
     for text in texts:
-        name, equals, value = text.strip().rpartition("=")
+        name, equals, value = text.rpartition("=")
         if not equals or not name or not value:
             raise ValueError(f"{text!r} is not NAME=VALUE")
         if name in pairs:

@@ -65,6 +65,8 @@ def _read(path: str) -> dict[str, str]:
         schema = text_format.Parse(files.read_text(path), schema_pb2.Schema())
     except FileNotFoundError:
         raise UsageError(f"--schema {path}: no such file") from None
+    except OSError as error:
+        raise UsageError(f"--schema {path}: {error.strerror or error}") from None
     except (text_format.ParseError, UnicodeDecodeError) as error:
         raise UsageError(f"--schema {path} is no tensorflow_metadata Schema: {error}") from None
     kinds = {schema_pb2.FLOAT: "float32", schema_pb2.INT: "int64", schema_pb2.BYTES: "string"}

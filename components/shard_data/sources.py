@@ -10,6 +10,7 @@ from __future__ import annotations
 import gzip
 import hashlib
 import io
+import itertools
 import re
 import zipfile
 import zlib
@@ -69,6 +70,8 @@ def find(sources: Sequence[str]) -> list[SourceFile]:
 
 
 def _expand(source: str) -> list[SourceFile]:
+    if not source.strip():
+        raise UsageError("a source is empty text: name a file, a glob or a directory")
     try:
         filesystem, root = url_to_fs(source)
         if filesystem.isfile(root):
@@ -77,13 +80,14 @@ def _expand(source: str) -> list[SourceFile]:
         if not is_folder and not re.search(r"[*?\[]", source):
             raise UsageError(f"no such source: {source}")
         if is_folder:
-            base, paths = source.rstrip("/"), filesystem.find(root)
+            base, listing = source.rstrip("/"), filesystem.find(root, detail=True)
+            paths = [path for path, entry in listing.items() if entry.get("type") != "other"]
         else:
             base = re.split(r"[*?\[]", source, maxsplit=1)[0].rpartition("/")[0]
             root = url_to_fs(base or ".")[1] if base or not source.startswith("/") else ""
             paths = [path for path in filesystem.glob(url_to_fs(source)[1])
                      if filesystem.isfile(path)]  # fmt: skip
-    except (ImportError, ValueError) as error:
+    except (ImportError, OSError, ValueError) as error:
         raise UsageError(f"source {source}: {error}") from None
     below = sorted(path[len(root.rstrip("/")) + 1 :] for path in paths)
     listed = [path for path in below if not _hidden(path)]
@@ -164,6 +168,9 @@ def _unzip(name: str, data: bytes) -> Iterator[tuple[str, bytes]]:
                 for entry in archive.infolist()
                 if not entry.is_dir() and not _hidden(entry.filename)
             )
+            for one, other in itertools.pairwise(inside):
+                if one == other:
+                    raise UsageError(f"{name} has two members called {one}: name them apart")
             if not inside:
                 raise UsageError(f"{name} is an archive without files")
             for member in inside:

@@ -10,6 +10,8 @@ import numpy.typing as npt
 from components.shard_data.series import Series
 from trainer.data.statistics import FeatureStatistics, SplitStatistics, Statistics
 
+Floats = npt.NDArray[np.float64]
+
 _BINS = 20
 _QUANTILES = np.linspace(0, 1, 11)
 # Enough for every dictionary, and for embeddings of longer vocabularies.
@@ -42,7 +44,7 @@ def _column(series: Series) -> FeatureStatistics:
     if not len(values):
         return FeatureStatistics(count=count, missing=absent, distinct=0)
     wide = values.astype(np.float64)
-    counts, edges = np.histogram(wide, bins=_BINS)
+    counts, edges = _histogram(wide)
     return FeatureStatistics(
         count=count,
         missing=absent,
@@ -55,6 +57,17 @@ def _column(series: Series) -> FeatureStatistics:
         histogram_edges=tuple(edges.tolist()),
         histogram_counts=tuple(counts.tolist()),
     )
+
+
+def _histogram(wide: Floats) -> tuple[npt.NDArray[np.int64], Floats]:
+    """Returns counts and edges of equal-width bins, fewer where float64 has no room for them."""
+    low, high = wide.min(), wide.max()
+    if low == high:  # Half a unit to each side, as numpy has it, or as much as large numbers need.
+        margin = max(0.5, _BINS * float(np.spacing(np.abs(high))))
+        low, high = low - margin, high + margin
+    edges = np.unique(np.linspace(low, high, _BINS + 1))
+    counts, edges = np.histogram(wide, bins=edges)
+    return counts.astype(np.int64), edges
 
 
 def _words(

@@ -42,7 +42,7 @@ def parse(texts: pa.Array, kind: str) -> tuple[npt.NDArray[np.int64], Mask, str 
     fraction = pc.utf8_rpad(parts["fraction"], 9, "0")
     nanos = _integers(fraction)
     micros = (days * 86_400 + clock - _offset(parts["zone"])) * 1_000_000 + nanos // 1000
-    valid &= in_range
+    valid &= in_range & (np.abs(_offset(parts["zone"])) < 86_400)
     remarks = []
     if mask(pc.equal(parts["zone"], ""))[valid].any():
         remarks.append("timestamps without zone are read as UTC")

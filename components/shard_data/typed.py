@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from pyarrow import types as kinds
 
 from components.shard_data import casts, numeric
-from components.shard_data.findings import Findings
+from components.shard_data.findings import Findings, flag
 from components.shard_data.options import ShardOptions
 from components.shard_data.series import Series
 from trainer.data.blocks import NULL_INT, Column
@@ -68,7 +68,7 @@ def _utf8(name: str, column: pa.ChunkedArray) -> pa.ChunkedArray:
         return column.cast(pa.string())
     except pa.ArrowInvalid:
         raise UsageError(
-            f"column {name} holds bytes that are not text: leave it out with --drop {name}"
+            f"column {name} holds bytes that are not text: leave it out with {flag('--drop', name)}"
         ) from None
 
 
@@ -88,9 +88,11 @@ def _from_values(name: str, column: pa.ChunkedArray, say: Findings) -> Series:
             if logical == "timestamp":
                 _tell_of_timestamps(name, column, say)
             for step in steps:
-                column = column.cast(step, safe=False)
+                column = _cast(name, column, step)
             return numeric.int_series(name, _integers(name, column), logical)
-    raise UsageError(f"column {name} is {kind}, which is not read: --drop {name} leaves it out")
+    raise UsageError(
+        f"column {name} is {kind}, which is not read: {flag('--drop', name)} leaves it out"
+    )
 
 
 _MICROS = (pa.time64("us"), pa.int64())
@@ -103,6 +105,18 @@ _AS_INTEGERS = (
     (kinds.is_time, "time", _MICROS),
     (kinds.is_duration, "duration", (pa.duration("us"), pa.int64())),
 )
+
+
+def _cast(name: str, column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
+    """Casts; finer digits may be cut, but nothing may wrap around."""
+    finer = getattr(column.type, "unit", None) == "ns"
+    try:
+        return column.cast(kind, safe=not finer)
+    except pa.ArrowInvalid:
+        raise UsageError(
+            f"column {name} holds {column.type} values beyond what {kind} reaches: "
+            f"{flag('--drop', name)} leaves it out"
+        ) from None
 
 
 def _tell_of_timestamps(name: str, column: pa.ChunkedArray, say: Findings) -> None:
@@ -121,8 +135,8 @@ def _integers(name: str, column: pa.ChunkedArray) -> np.ndarray[tuple[int], np.d
         whole = None
     if whole is None or pc.min(whole).as_py() == NULL_INT:
         raise UsageError(
-            f"column {name} holds whole numbers beyond int64: --type {name}=string keeps the "
-            f"digits, --type {name}=float32 rounds"
+            f"column {name} holds whole numbers beyond int64: {flag('--type', f'{name}=string')} "
+            f"keeps the digits, {flag('--type', f'{name}=float32')} rounds"
         )
     return np.asarray(whole.fill_null(NULL_INT).to_numpy(), np.int64)
 
@@ -139,6 +153,8 @@ def _null_numbers(series: Series, options: ShardOptions, say: Findings) -> Serie
     values = series.column.values
     if numbers.size and not series.shape:
         null = np.float32("nan") if series.dtype == "float32" else NULL_INT
+        if series.dtype == "int64":  # 1.5 is no whole number, and must not pass for 1
+            numbers = numbers[(numbers == np.floor(numbers)) & (np.abs(numbers) < 2**63)]
         compared = numbers.astype(values.dtype)
         values = np.where(np.isin(values, compared), null, values).astype(values.dtype)
         series = replace(series, column=replace(series.column, values=values))
@@ -159,7 +175,7 @@ def _from_lists(name: str, column: pa.ChunkedArray, say: Findings) -> Series:
     if inner.missing.any():
         raise UsageError(
             f"column {name} has lists with null or nan inside: fill them, or leave the column out "
-            f"with --drop {name}"
+            f"with {flag('--drop', name)}"
         )
     marks = None if valid.all() else valid
     if size is None:
@@ -176,7 +192,9 @@ def _from_lists(name: str, column: pa.ChunkedArray, say: Findings) -> Series:
 
 def _inner(name: str, flat: pa.ChunkedArray, say: Findings) -> Series:
     if kinds.is_nested(flat.type):
-        raise UsageError(f"column {name} holds lists of {flat.type}: --drop {name} leaves it out")
+        raise UsageError(
+            f"column {name} holds lists of {flat.type}: {flag('--drop', name)} leaves it out"
+        )
     if _is_text(flat.type):
         return casts.as_text(casts.Texts.of(name, flat, lambda _: name))
     return _from_values(name, flat, say)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
+import os
 from pathlib import Path
 
 import numpy as np
@@ -185,12 +187,21 @@ def test_a_failure_while_writing_leaves_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(*_: object) -> None:
-        raise OSError("no space left on device")
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr(encode, "frame", full)
-    with pytest.raises(OSError, match="no space"):
+    with pytest.raises(UsageError, match=r"--output .*: No space left on device"):
         make_text(tmp_path, _table(100))
     assert [path.name for path in tmp_path.iterdir()] == ["a.csv"]
+
+
+def test_an_output_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    write(tmp_path / "file", "x")
+    (tmp_path / "link").symlink_to(tmp_path / "nothing")
+    for output in ("file/below", "link", "n" * 300):
+        with pytest.raises(UsageError, match=f"--output {tmp_path / output}"):
+            make_text(tmp_path, _table(100), output=str(tmp_path / output))
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.csv", "file", "link"]
 
 
 def test_a_cut_or_altered_shard_is_found_by_verify(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from tests.components.shard_data.made import make, make_text, rows, write
+from tests.components.shard_data.made import make, make_text, refusal, rows, write
 
 BODY = "x,y\n1,0\n2,1\n"
 
@@ -186,6 +186,22 @@ def test_parquet_numbers_can_be_named_null_and_retyped(tmp_path: Path) -> None:
     assert found["a"] == [None, 5, 6]
     assert found["b"] == ["1", "2", "3"]
     assert found["c"] == [1, 2, None]
+
+
+def test_a_fraction_names_no_whole_number_null(tmp_path: Path) -> None:
+    table = pa.table({"a": [1, 2, 3], "b": [1.5, 2.5, 1.0], "y": [0, 1, 0]})
+    parquet.write_table(table, tmp_path / "a.parquet")
+    make(tmp_path, tmp_path / "a.parquet", null_values=["1.5", "1e30"])
+    found = rows(tmp_path / "out")
+    assert found["a"] == [1, 2, 3]
+    assert found["b"] == [None, 2.5, 1.0]
+
+
+@pytest.mark.parametrize("kind", [pa.timestamp("ms"), pa.duration("s")])
+def test_moments_beyond_microseconds_are_refused(tmp_path: Path, kind: pa.DataType) -> None:
+    table = pa.table({"a": pa.array([9 * 10**17, 1], kind), "y": [0, 1]})
+    parquet.write_table(table, tmp_path / "a.parquet")
+    assert "beyond what" in refusal(tmp_path, tmp_path / "a.parquet")
 
 
 def test_integers_and_floats_of_parquet_files_unify(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import os
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from tests.components.shard_data.made import refusal, refused_text, write
+from tests.components.shard_data.made import make, refusal, refused_text, write
 
 GOOD = "x,y\n1,0\n2,1\n3,0\n4,1\n"
 
@@ -74,9 +75,14 @@ GOOD = "x,y\n1,0\n2,1\n3,0\n4,1\n"
         pytest.param(GOOD, {"memory": "4B"}, ["--memory"], id="memory exceeded"),
         pytest.param(GOOD, {"delimiter": "::"}, ["--delimiter (::)"], id="long delimiter"),
         pytest.param(GOOD, {"encoding": "utf-9"}, ["--encoding (utf-9)"], id="encoding"),
-        pytest.param(GOOD, {"decimal": ",", "thousands": ","}, ["--thousands"], id="marks"),
+        pytest.param(GOOD, {"decimal": ",", "thousands": ","}, ["--thousands and --decimal"],
+                     id="marks"),
         pytest.param(GOOD, {"processes": "many"}, ["--processes (many)"], id="not a number"),
         pytest.param(GOOD, {"schema_file": "/nowhere"}, ["--schema /nowhere"], id="no schema"),
+        pytest.param(GOOD, {"schema_file": "/"}, ["--schema /: "], id="schema is a directory"),
+        pytest.param(GOOD, {"encoding": "hex"}, ["--encoding (hex)"], id="no text encoding"),
+        pytest.param('"x,y\n1,0\n2,1\n' + "3,0\n" * 50_000, {}, ["line 1", "never ends"],
+                     id="open quote in the header"),
         pytest.param(GOOD, {"output": "gs://b/d"}, ["--output gs://b/d"], id="remote output"),
     ],
 )  # fmt: skip
@@ -108,6 +114,25 @@ def test_an_unknown_suffix_asks_for_the_delimiter(tmp_path: Path) -> None:
 def test_a_file_named_twice_is_refused(tmp_path: Path) -> None:
     path = write(tmp_path / "in/a.csv", GOOD)
     assert "given twice" in refusal(tmp_path, path.parent, path)
+
+
+def test_an_empty_source_is_not_this_folder(tmp_path: Path) -> None:
+    assert "a source is empty text" in refusal(tmp_path, "")
+
+
+def test_what_is_no_file_in_a_folder_is_passed_over(tmp_path: Path) -> None:
+    write(tmp_path / "in/a.csv", GOOD)
+    os.mkfifo(tmp_path / "in/b.csv")
+    assert make(tmp_path, tmp_path / "in").rows == 4
+
+
+def test_members_of_one_name_are_refused(tmp_path: Path) -> None:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        archive.writestr("b.csv", GOOD)
+        archive.writestr("c.csv", GOOD)
+    data = buffer.getvalue().replace(b"c.csv", b"b.csv")
+    assert "two members called b.csv" in refused_text(tmp_path, data, "a.zip")
 
 
 def _zip_of_broken() -> bytes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,8 @@ def _column(values: list[str]) -> str:
     [
         (["1", " 2 ", "-3", "+4", ""], "int64", None, [1, 2, -3, 4, None]),
         (["1", "2.5", "1e3", ".5", "5."], "float32", None, [1.0, 2.5, 1000.0, 0.5, 5.0]),
+        (["1600000000000001.0", "1600000000000000.0", ""], "int64", None,
+         [1600000000000001, 1600000000000000, None]),
         (["1", "nan", "NaN", '""'], "int64", None, [1, None, None, None]),
         (["007", "8"], "string", None, ["007", "8"]),
         (["0", "-0", "0.5"], "float32", None, [0.0, 0.0, 0.5]),
@@ -70,6 +73,8 @@ def test_the_remedies_work(tmp_path: Path) -> None:
         (["1", "inf", "2"], {}, "--null-value inf"),
         (["1", "9223372036854775808"], {}, "beyond int64"),
         (["1", "-9223372036854775808"], {}, "beyond int64"),
+        (["1", "9" * 5000], {}, "999… ("),
+        (["1", "--", "2"], {}, "--null-value=--;"),
         (["1.5", "1e39"], {}, "1e39 ("),
         (["1.5", "-1e400"], {}, "beyond float32"),
         (["1", '"a\nb"', "2"], {}, "--null-value V"),
@@ -118,6 +123,16 @@ def test_the_types_of_another_dataset_are_taken(tmp_path: Path) -> None:
     found = rows(tmp_path / "again")
     assert found["x"] == ["1", "2"]
     assert found["d"] == [2, None]
+
+
+def test_moments_close_together_have_statistics(tmp_path: Path) -> None:
+    make_text(tmp_path, _column(["2020-01-01T00:00:00Z", "2020-01-01T00:00:00.000001Z"]))
+    make_text(tmp_path, _column(["2020-01-01T00:00Z"] * 4), output=str(tmp_path / "same"))
+    for output, count in (("out", 2), ("same", 4)):
+        found = json.loads((tmp_path / output / "statistics.json").read_text())
+        figures = found["splits"]["train"]["features"]["x"]
+        assert sum(figures["histogram_counts"]) == count
+        assert len(figures["histogram_edges"]) == len(figures["histogram_counts"]) + 1
 
 
 def test_null_values_hold_everywhere_or_in_one_column(tmp_path: Path) -> None:
