@@ -5,6 +5,7 @@ Files are written into a directory beside the place, which is then renamed.
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import tempfile
@@ -31,9 +32,12 @@ def replacing(path: str, *, marker: str, names: frozenset[str], kind: str) -> It
     if "://" in path:
         raise UsageError(f"--output {path}: name a local directory, and copy it afterwards")
     place = Path(path).absolute()
-    if place.exists() and not place.is_dir():
-        raise UsageError(f"--output {place} is a file: name a directory")
-    held = {entry.name for entry in place.iterdir()} if place.exists() else set()
+    try:
+        if place.exists() and not place.is_dir():
+            raise UsageError(f"--output {place} is a file: name a directory")
+        held = {entry.name for entry in place.iterdir()} if place.exists() else set()
+    except OSError as error:
+        raise UsageError(f"--output {place}: {error.strerror}") from None
     if held and (held - names or not (place / marker).is_file()):
         raise UsageError(
             f"--output {place} is not empty and holds more than an earlier {kind}: choose another "
@@ -51,9 +55,17 @@ def replacing(path: str, *, marker: str, names: frozenset[str], kind: str) -> It
         if held:
             os.rename(place, work / "old")
         os.rename(made, place)  # an empty directory gives way to it
-    except BaseException:
+    except BaseException as error:
         if (work / "old").exists():
             os.rename(work / "old", place)
+        if _disk_is_full(error):
+            raise UsageError(f"--output {place}: no space left on its disk") from None
         raise
     finally:
         shutil.rmtree(work, ignore_errors=True)
+
+
+def _disk_is_full(error: BaseException) -> bool:
+    """Also as TensorFlow says it, which has no errno."""
+    full = isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
+    return full or os.strerror(errno.ENOSPC) in str(error)

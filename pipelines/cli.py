@@ -73,7 +73,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
         return code
     except CastellError as error:
-        print(f"castell: error: {error}", file=sys.stderr)
+        print(f"castell: error: {_one_line(str(error))}", file=sys.stderr)
         return error.exit_code
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED
@@ -81,6 +81,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         # The reader has left (`castell peek … | head`); the flush at exit must not complain.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return EXIT_BROKEN_PIPE
+
+
+def _one_line(text: str) -> str:
+    """Spells out what would break the line, or the terminal: names come from people's files."""
+    spelt = (c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+    return "".join(spelt)
 
 
 def _dispatch(argv: list[str]) -> int:

@@ -58,3 +58,17 @@ def test_other_work_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="local directory"):
         _write("gs://bucket/out", "one")
     assert sorted(p.name for p in foreign.iterdir()) == ["done.json", "thesis.tex"]
+
+
+def test_a_full_disk_is_no_fault_of_ours(tmp_path: Path) -> None:
+    with (
+        pytest.raises(UsageError, match="no space left"),
+        replacing(str(tmp_path / "a"), marker="m", names=NAMES, kind="result"),
+    ):
+        raise RuntimeError("SaveV2: part-0; No space left on device")
+    with (
+        pytest.raises(UsageError, match="File name too long"),
+        replacing(str(tmp_path / ("n" * 300)), marker="m", names=NAMES, kind="result"),
+    ):
+        pass
+    assert list(tmp_path.iterdir()) == []
