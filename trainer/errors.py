@@ -18,6 +18,10 @@ class CastellError(Exception):
 
     exit_code = EXIT_FAULT
 
+    def __str__(self) -> str:
+        """The text in one line, whatever line breaks the names and values in it have."""
+        return super().__str__().replace("\r", "\\r").replace("\n", "\\n")
+
 
 class UsageError(CastellError):
     """Bad configuration or input; says the thing, the value and what to do. Not worth a retry."""

@@ -13,7 +13,7 @@ from typing import Any
 from trainer.cluster import strategy as strategies
 from trainer.cluster.devices import glimpse_devices
 from trainer.cluster.spec import ClusterSpec
-from trainer.config import RESUMABLE_KEYS, TrainConfig, parse_options
+from trainer.config import MOST_STEPS, RESUMABLE_KEYS, TrainConfig, parse_options
 from trainer.data import lanes as lane_plan
 from trainer.data.dataset import Dataset
 from trainer.data.lanes import Lanes
@@ -62,6 +62,8 @@ def make_plan(config: TrainConfig, spec: ClusterSpec) -> Plan:
     # The cores of a TPU are counted once it runs; then the lanes are planned again.
     lanes = plan_lanes(config, dataset, choice.replicas or 1)
     steps = config.steps or max(1, round(config.epochs * split.rows / config.global_batch))
+    if steps > MOST_STEPS:
+        raise UsageError(f"epochs ({config.epochs:g}) are more than {MOST_STEPS} steps: take fewer")
     config = config.model_copy(update={"steps": steps, "lanes": lanes.count})
     plan = Plan(config, dataset, lanes, choice, spec)
     RunDirectory(config.output).check(plan.stored, RESUMABLE_KEYS)

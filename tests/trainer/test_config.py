@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +30,7 @@ def test_flags_win_over_the_file_and_task_keys_are_set_apart(tmp_path: Path) -> 
 def test_a_runs_own_config_is_a_configuration(tmp_path: Path) -> None:
     stored = config.load(None, {**NEEDED, "hidden": "8"})
     file = tmp_path / "config.json"
-    file.write_text(stored.model_dump_json())
+    file.write_text(json.dumps({**stored.model_dump(mode="json"), "dataset_fingerprint": "0"}))
     assert config.load(str(file), {}) == stored
 
 
@@ -77,3 +78,41 @@ def test_an_unknown_key_suggests_the_near_one() -> None:
         UsageError, match="unknown config key 'global_bach', did you mean 'global_batch'"
     ):
         config.parse_options(TabularOptions, loaded.options)
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [
+        {"epochs": "inf"},
+        {"learning_rate": "1e400"},
+        {"heartbeat_timeout_seconds": "1e23"},
+        {"steps": "9" * 23},
+        {"seed": str(2**32)},
+        {"steps": True},
+        {"steps": "x\ny"},
+        {"steps": "x" * 10_000},
+        {"options": "word"},
+    ],
+)
+def test_no_value_is_out_of_reach_and_every_complaint_is_one_short_line(
+    flags: dict[str, Any],
+) -> None:
+    with pytest.raises(UsageError) as refused:
+        config.load(None, {**NEEDED, **flags})
+    assert "\n" not in str(refused.value)
+    assert len(str(refused.value)) < 250
+
+
+@pytest.mark.parametrize(
+    "content", ["options: 5", "options: [1]", "options: word", "steps: " + "9" * 5000, None]
+)
+def test_what_is_no_configuration_file_is_said(tmp_path: Path, content: str | None) -> None:
+    file = tmp_path / "run.yaml"
+    file.mkdir() if content is None else file.write_text(content)
+    with pytest.raises(UsageError):
+        config.load(str(file), NEEDED)
+
+
+def test_a_key_of_the_trainer_inside_options_is_not_suggested_to_itself() -> None:
+    with pytest.raises(UsageError, match="stands beside `options`"):
+        config.parse_options(TabularOptions, {"steps": 4})

@@ -58,7 +58,7 @@ def _document(name: str, text: str) -> dict[str, Any]:
         return {}
     try:
         document = json.loads(text)
-    except json.JSONDecodeError as error:
+    except (ValueError, RecursionError) as error:  # also a number of 5,000 digits, 1,000 levels
         raise UsageError(
             f"{name} is not JSON ({error}; it begins {text.strip()[:40]!r}): mend or unset it"
         ) from None

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
+from typing import TypeVar
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from trainer import files
 from trainer.data.blocks import plan_storage
 from trainer.data.manifest import FORMAT_VERSION, Manifest, Split
 from trainer.data.statistics import SplitStatistics, Statistics
 from trainer.errors import UsageError
+
+_Content = TypeVar("_Content", bound=BaseModel)
 
 
 @dataclass(frozen=True)
@@ -28,29 +32,11 @@ class Dataset:
         Raises:
           UsageError: there is no dataset, or it is one of another format.
         """
-        try:
-            manifest = Manifest.model_validate_json(
-                files.read_text(files.join(path, "manifest.json"))
-            )
-            statistics = Statistics.model_validate_json(
-                files.read_text(files.join(path, "statistics.json"))
-            )
-        except FileNotFoundError as error:
-            raise UsageError(
-                f"{path} is not a dataset directory (no {error.filename or error!s}): "
-                "make one with `castell shard SOURCE --output DIR --label COLUMN`"
-            ) from None
-        except ValidationError as error:
-            first = error.errors()[0]
-            where = ".".join(str(part) for part in first["loc"])
-            raise UsageError(
-                f"{path}: the description is not readable ({where}: {first['msg']})"
-            ) from None
-        if manifest.format_version != FORMAT_VERSION:
-            raise UsageError(
-                f"{path} has format version {manifest.format_version}, this castell reads "
-                f"{FORMAT_VERSION}: shard the data again"
-            )
+        text = _read(path, "manifest.json")
+        _check_version(path, text)
+        manifest = _parse(path, "manifest.json", Manifest, text)
+        statistics = _parse(path, "statistics.json", Statistics, _read(path, "statistics.json"))
+        _check_statistics(path, manifest, statistics)
         if manifest.layout == "rows":  # read into blocks, so that the rest knows one layout
             manifest = manifest.model_copy(update={"features": plan_storage(manifest.features)})
         return cls(path, manifest, statistics)
@@ -81,8 +67,63 @@ class Dataset:
                     found = files.size(path)
                 except FileNotFoundError:
                     raise UsageError(f"shard {path} is missing: shard the data again") from None
+                except OSError as error:
+                    raise UsageError(f"shard {path} cannot be read: {_why(error)}") from None
                 if found != shard.bytes:
                     raise UsageError(
                         f"shard {path} has {found} bytes, the manifest says {shard.bytes}: "
                         "it was cut or altered; copy it again or shard the data again"
                     )
+
+
+def _read(path: str, name: str) -> str:
+    try:
+        return files.read_text(files.join(path, name))
+    except (FileNotFoundError, NotADirectoryError) as error:
+        raise UsageError(
+            f"{path} is not a dataset directory (no {error.filename or error!s}): "
+            "make one with `castell shard SOURCE --output DIR --label COLUMN`"
+        ) from None
+    except UnicodeDecodeError:
+        raise UsageError(f"{path}: {name} is not readable (not UTF-8 text)") from None
+    # A URL's scheme that fsspec does not know, or a package that it would need for it.
+    except (OSError, ValueError, ImportError) as error:
+        raise UsageError(f"{path}: {name} cannot be read: {_why(error)}") from None
+
+
+def _why(error: Exception) -> str:
+    return error.strerror or str(error) if isinstance(error, OSError) else str(error)
+
+
+def _check_version(path: str, text: str) -> None:
+    """Looked at before the rest, which may be of a shape that only the other version knows."""
+    try:
+        version = json.loads(text).get("format_version", FORMAT_VERSION)
+    except (ValueError, AttributeError):
+        return  # not even a manifest: `_parse` says what is wrong
+    if version != FORMAT_VERSION:
+        raise UsageError(
+            f"{path} has format version {version}, this castell reads {FORMAT_VERSION}: "
+            "shard the data again"
+        )
+
+
+def _parse(path: str, name: str, kind: type[_Content], text: str) -> _Content:
+    try:
+        return kind.model_validate_json(text)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join((name, *(str(part) for part in first["loc"])))
+        message = first["msg"].removeprefix("Value error, ")
+        raise UsageError(f"{path}: the description is not readable ({where}: {message})") from None
+
+
+def _check_statistics(path: str, manifest: Manifest, statistics: Statistics) -> None:
+    for name in manifest.splits:
+        there = statistics.splits.get(name)
+        for feature in manifest.features:
+            if there is None or feature.name not in there.features:
+                raise UsageError(
+                    f"{path}: statistics.json says nothing of column {feature.name!r} in split "
+                    f"{name!r}: shard the data again"
+                )

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 FORMAT_VERSION = 1
 
@@ -63,10 +63,17 @@ class Shard(_Frozen):
     """One TFRecord file, `path` relative to the dataset directory."""
 
     path: str
-    rows: int
-    records: int
-    bytes: int
+    rows: int = Field(ge=0)
+    records: int = Field(ge=0)
+    bytes: int = Field(ge=0)
     sha256: str
+
+    @field_validator("path")
+    @classmethod
+    def _inside(cls, path: str) -> str:
+        if path.startswith("/") or "://" in path or ".." in path.split("/"):
+            raise ValueError(f"{path} is not inside the dataset directory")
+        return path
 
 
 class Split(_Frozen):
@@ -75,13 +82,19 @@ class Split(_Frozen):
     rows: int
     shards: tuple[Shard, ...]
 
+    @model_validator(mode="after")
+    def _counted(self) -> Self:
+        if self.rows != (rows := sum(shard.rows for shard in self.shards)):
+            raise ValueError(f"{self.rows} rows, but its shards have {rows}")
+        return self
+
 
 class Manifest(_Frozen):
     """The whole description; `fingerprint` identifies the content that training depends on."""
 
     format_version: int = FORMAT_VERSION
     layout: Layout
-    block_rows: int
+    block_rows: int = Field(gt=0)
     features: tuple[Feature, ...]
     label: Label
     splits: dict[str, Split]
@@ -90,6 +103,15 @@ class Manifest(_Frozen):
     source: dict[str, Any]
     dropped: tuple[dict[str, Any], ...] = ()
     notes: tuple[str, ...] = ()
+
+    @model_validator(mode="after")
+    def _columns_fit(self) -> Self:
+        names = [feature.name for feature in self.features]
+        if len(set(names)) != len(names):
+            raise ValueError("two features have one name")
+        if self.label.name not in names:
+            raise ValueError(f"the label {self.label.name!r} is not among the features")
+        return self
 
     def feature(self, name: str) -> Feature:
         """Returns the column called `name`; KeyError if there is none."""

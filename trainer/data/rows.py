@@ -73,6 +73,9 @@ class ShardReader:
             return next(self._blocks)
         except DamagedRecord as error:
             raise DamagedShard(f"shard {self._name(shard)} is damaged: {error}") from None
+        except OSError as error:
+            why = error.strerror or error
+            raise DamagedShard(f"shard {self._name(shard)} cannot be read: {why}") from None
         except StopIteration:
             raise DamagedShard(
                 f"shard {self._name(shard)} ends before its {description.rows} rows"
@@ -89,6 +92,8 @@ def open_shard(dataset: Dataset, shard: Shard) -> BinaryIO:
         return files.open_binary(path)
     except FileNotFoundError:
         raise DamagedShard(f"shard {path} is missing") from None
+    except OSError as error:
+        raise DamagedShard(f"shard {path} cannot be read: {error.strerror or error}") from None
 
 
 def _decoded(dataset: Dataset, file: BinaryIO, shard: Shard, skip: int) -> Iterator[Block]:

@@ -17,7 +17,7 @@ def _listed(value: Any) -> Any:
 class TabularOptions(BaseModel):
     """Settings of the tabular task."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     hidden: Annotated[tuple[Annotated[int, Field(gt=0)], ...], BeforeValidator(_listed)] = Field(
         (256, 128), description="widths of the hidden layers"
