@@ -180,19 +180,44 @@ class TrainStep:
         ) -> list[tf.Tensor]:
             weights = tf.reduce_sum(weight)
             with seeds.at(step, replica, part), tf.GradientTape() as tape:
-                per_row = objective.loss(Batch(features, label, weight), True)
+                per_row = _one_a_row(objective, Batch(features, label, weight))
                 # The penalty counts once a global batch: over all replicas and microbatches the
                 # weights add up to what the sum is divided by.
                 loss = tf.reduce_sum(per_row * weight) + self._penalty() * weights
             variables = raw(objective.variables)
-            gradients = tape.gradient(loss, variables, unconnected_gradients="zero")
-            return [*(tf.convert_to_tensor(g) for g in gradients), loss, weights]
+            gradients = tape.gradient(loss, variables)
+            if all(g is None for g in gradients):
+                raise ValueError(
+                    f"objective {objective.name!r} trains nothing: its loss depends on none of its "
+                    f"{len(variables)} variables"
+                )
+            # A part may be out of use in this loss, as a discriminator is in the generator's.
+            found = (
+                tf.zeros_like(v) if g is None else tf.convert_to_tensor(g)
+                for v, g in zip(variables, gradients, strict=True)
+            )
+            return [*found, loss, weights]
 
         return sums_of
 
     def _update(self, gradients: Sequence[Sequence[tf.Tensor]]) -> None:
         for objective, group in zip(self._objectives, gradients, strict=True):
             self._optimizers[objective.name].apply(list(group), list(objective.variables))
+
+
+def _one_a_row(objective: Objective, batch: Batch) -> tf.Tensor:
+    """Returns the objective's loss as float32 [rows].
+
+    [rows, 1] or a mean would be broadcast against the weights, and train something else.
+    """
+    loss = tf.convert_to_tensor(objective.loss(batch, True))
+    if not loss.shape.is_compatible_with(batch.weight.shape):
+        raise ValueError(
+            f"objective {objective.name!r}: the loss has shape {loss.shape}, not "
+            f"{batch.weight.shape}: return one value a row, not averaged "
+            "(a loss of [rows, 1] needs [:, 0])"
+        )
+    return tf.ensure_shape(tf.cast(loss, tf.float32), batch.weight.shape)
 
 
 def raw(variables: Sequence[Any]) -> list[Any]:

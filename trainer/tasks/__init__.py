@@ -6,6 +6,8 @@ Options can be checked before TensorFlow is imported, so they stand in modules o
 from __future__ import annotations
 
 import importlib
+import importlib.util
+import re
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -17,13 +19,25 @@ if TYPE_CHECKING:
     from trainer.task import Task
 
 BUILT_IN = {"tabular": "trainer.tasks.tabular.task:Tabular"}
+_OWN = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*")
 BUILT_IN_OPTIONS = {"tabular": "trainer.tasks.tabular.options:TabularOptions"}
 
 
 def options_class(name: str) -> Any | None:
-    """Returns the options of a built-in task, or None for a user's own."""
+    """Returns the options of a built-in task, or None for a user's own.
+
+    Raises:
+      UsageError: there is no such task. Of a user's module only its top-level package is looked
+        for: nothing of theirs runs yet.
+    """
     _check_name(name)
-    return _load(BUILT_IN_OPTIONS[name]) if name in BUILT_IN_OPTIONS else None
+    if name in BUILT_IN_OPTIONS:
+        return _load(BUILT_IN_OPTIONS[name])
+    module = name.partition(":")[0]
+    _search_here()
+    if importlib.util.find_spec(module.partition(".")[0]) is None:
+        raise _no_module(name, module)
+    return None
 
 
 def task_class(name: str) -> Any:
@@ -35,14 +49,13 @@ def task_class(name: str) -> Any:
     _check_name(name)
     target = BUILT_IN.get(name, name)
     module, _, attribute = target.partition(":")
-    if "" not in sys.path:  # a user's module stands where the command is run
-        sys.path.insert(0, "")
+    _search_here()
     try:
         found = getattr(importlib.import_module(module), attribute)
     except ModuleNotFoundError as error:
         if error.name is None or not (module + ".").startswith(error.name + "."):
             raise  # their module is there, and something that it imports is not
-        raise UsageError(f"--task {name}: there is no module {module!r} on the path") from None
+        raise _no_module(name, module) from None
     except AttributeError:
         raise UsageError(f"--task {name}: module {module!r} has no {attribute!r}") from None
     from trainer.task import Task
@@ -59,16 +72,32 @@ def build_task(config: TrainConfig, dataset: Dataset) -> Task:
     task.build(dataset)
     if not task.models():
         raise UsageError(f"--task {config.task}: build(data) set no Keras model on the task")
+    for attribute, model in task.models().items():
+        if not model.built:
+            # Weights that come into being in the first step are neither trained nor saved.
+            raise UsageError(
+                f"--task {config.task}: build(data) left {attribute} without weights: give it a "
+                "keras.Input, or call it once on a batch of zeros"
+            )
     return task
 
 
 def _check_name(name: str) -> None:
-    if name not in BUILT_IN and ":" not in name:
+    if name not in BUILT_IN and not _OWN.fullmatch(name):
         near = suggestion(name, list(BUILT_IN))
         raise UsageError(
             f"unknown task {name!r}{near} (there are {', '.join(BUILT_IN)}, "
             "or your own as pkg.module:Class)"
         )
+
+
+def _search_here() -> None:
+    if "" not in sys.path:  # a user's module stands where the command is run
+        sys.path.insert(0, "")
+
+
+def _no_module(name: str, module: str) -> UsageError:
+    return UsageError(f"--task {name}: there is no module {module!r} on the path")
 
 
 def _load(target: str) -> Any:

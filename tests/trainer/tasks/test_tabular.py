@@ -101,6 +101,11 @@ def test_columns_can_be_chosen_and_left_out(tmp_path: Path) -> None:
 def test_unknown_tasks_are_named() -> None:
     with pytest.raises(UsageError, match="unknown task 'tabula', did you mean 'tabular'"):
         options_class("tabula")
+    for name in ("", ":", ".:A", "a:b:c", "x y:Z", "a.:B", "a:"):
+        with pytest.raises(UsageError, match="unknown task"):
+            options_class(name)
+    with pytest.raises(UsageError, match="there is no module 'no_such_package"):
+        options_class("no_such_package.tasks:Task")
     with pytest.raises(UsageError, match="there is no module 'no_such_module'"):
         task_class("no_such_module:Task")
     with pytest.raises(UsageError, match="has no 'Nothing'"):
