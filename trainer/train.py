@@ -6,6 +6,7 @@ must be configured at program startup").
 
 from __future__ import annotations
 
+import math
 import os
 import socket
 import sys
@@ -20,7 +21,7 @@ from trainer.cluster import strategy as strategies
 from trainer.cluster.preflight import meet
 from trainer.cluster.spec import ClusterSpec
 from trainer.config import RESUMABLE_KEYS
-from trainer.data.input import training_batches
+from trainer.data.input import Columns, training_batches
 from trainer.errors import (
     EXIT_DONE,
     EXIT_FAULT,
@@ -44,6 +45,8 @@ from trainer.run.writers import Writer, make_writers
 from trainer.task import Task
 from trainer.tasks import build_task
 
+# A few of them are in memory at once, on every replica.
+_SUPER_BATCH_BYTES = 1 << 27
 # Taking an input apart waits for the super-batch that it is filling, seconds that a worker which
 # lost its peer does not have. Kept until the process ends, by `faults.leave`, nothing waits.
 _inputs: list[Any] = []
@@ -106,15 +109,20 @@ class _Worker:
             self._directory.keep_dataset(plan.dataset)
         self.step = start = self._restore()
         assert config.steps is not None, "make_plan resolves steps"
-        if start >= config.steps:
-            self._say(f"nothing to do: {config.output} has done {start} of {config.steps} steps")
+        last = config.steps
+        if start >= last:
+            self._say(f"nothing to do: {config.output} has done {start} of {last} steps")
             self._agree([0])
             return
+        columns = task.columns(plan.dataset)
+        rows = config.global_batch // strategy.num_replicas_in_sync
+        in_a_call = min(config.steps_per_call, last - start, _most_steps(columns, rows))
+        config = config.model_copy(update={"steps_per_call": in_a_call})
         feeds = [
             training_batches(
-                task.columns(plan.dataset), "train", task.preprocess, lanes,
+                columns, "train", task.preprocess, lanes,
                 replica=replica, replicas=strategy.num_replicas_in_sync,
-                step=start, last=config.steps, steps=config.steps_per_call,
+                step=start, last=last, steps=in_a_call,
             )
             for replica in self._local_replicas()
         ]  # fmt: skip
@@ -193,11 +201,19 @@ class _Worker:
         if not self._plan.spec.is_chief:
             yield lambda step, values: None
             return
-        writer: Writer = make_writers(
-            self._plan.config.output, start=start, total=self._plan.config.steps or 0
-        )
+        output = self._plan.config.output
+        writer: Writer = make_writers(output, start=start, total=self._plan.config.steps or 0)
+
+        def write(step: int, values: Metrics) -> None:
+            try:
+                writer.write(step, "train", values)
+            except (OSError, tf.errors.OpError) as error:
+                raise checkpoint.SaveFailed(
+                    f"the metrics of step {step} could not be written to {output}: {error}"
+                ) from error
+
         try:
-            yield lambda step, values: writer.write(step, "train", values)
+            yield write
         finally:
             writer.close()
 
@@ -261,6 +277,12 @@ def _status(
     finally:
         status.update(state, worker.step, exit_code=code, reason=reason)
         status.stop()
+
+
+def _most_steps(columns: Columns, rows: int) -> int:
+    """Returns how many steps of `rows` rows a super-batch may hold."""
+    values = sum(math.prod(n or 1 for n in feature.shape) for feature in columns.features)
+    return max(1, _SUPER_BATCH_BYTES // (8 * rows * max(values, 1)))
 
 
 def _refuse_drifting_layers(task: Task, replicas: int) -> None:

@@ -53,3 +53,10 @@ def test_a_loss_that_stays_non_finite_ends_with_3(
     assert "not finite for 100 steps in a row up to step 100" in log
     assert "Traceback" not in log
     assert (status(output)["state"], status(output)["exit_code"]) == ("failed", 3)
+
+
+def test_a_call_longer_than_the_run_takes_no_more_memory(
+    dataset: Dataset, tmp_path: Path, start: Any
+) -> None:
+    argv = flags(dataset, tmp_path / "run", steps=3, steps_per_call=10**9)
+    start(run_main, argv, log=tmp_path / "log").expect(0)

@@ -32,15 +32,15 @@ from trainer.errors import (
 )
 
 _POLL_SECONDS = 0.05
-# After SIGTERM a worker that can still act has so long before SIGKILL.
-_KILL_SECONDS = 5.0
+# Once one has failed, the others have so long to find out by themselves before they are told.
+_TELL_SECONDS = 1.0
 _TAIL_LINES = 15
 # The most telling first: a cause outranks the peers that only lost sight of it.
 _RANKING = (EXIT_USAGE, EXIT_FAULT, EXIT_DIVERGED, EXIT_PEER_LOST, EXIT_STOPPED, EXIT_DONE)
 
 
 def run_local(
-    workers: int, body: Body, log_directory: str | Path, *, grace_seconds: float = 30.0
+    workers: int, body: Body, log_directory: str | Path, *, grace_seconds: float = 10.0
 ) -> int:
     """Runs `body` in `workers` forked processes and returns the most telling exit code.
 
@@ -48,9 +48,11 @@ def run_local(
     CastellError is printed with its traceback and counts as 1. log_directory: where
     `worker-<rank>.log` of all but the chief go; made if missing, logs are appended to; for a URL a
     temporary directory stands in, which is said.
-    grace_seconds: how long the others may take to leave once a worker has failed; then they are
-    told to (SIGTERM), and 5 s later made to. SIGTERM and SIGINT are passed on once as SIGTERM; a
-    second SIGINT kills. If this process is killed, so are the workers.
+    grace_seconds: how long the others may take to leave once a worker has failed. After a second
+    they are told to (SIGTERM: who still waits for the others to come has no connection whose loss
+    would say so), in the end made to; a checkpoint that is being written is lost then, those before
+    it are not. SIGTERM and SIGINT are passed on once as SIGTERM; a second SIGINT kills. If this
+    process is killed, so are the workers.
 
     Call it in the main thread, before any TensorFlow op.
     """
@@ -148,7 +150,6 @@ class _Crew:
     workers: list[Worker] = field(default_factory=list)
     _told: bool = False
     _failed_at: float | None = None
-    _terminated_at: float | None = None
 
     def add(self, worker: Worker) -> None:
         self.workers.append(worker)
@@ -177,17 +178,11 @@ class _Crew:
 
     def _hurry(self) -> None:
         now = time.monotonic()
-        if self.asked.to_stop and not self._told:
+        failed_since = 0.0 if self._failed_at is None else now - self._failed_at
+        if (self.asked.to_stop or failed_since >= _TELL_SECONDS) and not self._told:
             self._told = True
             self._signal(signal.SIGTERM)
-        if self.asked.to_kill:
-            self._signal(signal.SIGKILL)
-        if self._failed_at is None or now - self._failed_at < self.grace_seconds:
-            return
-        if self._terminated_at is None:
-            self._terminated_at = now
-            self._signal(signal.SIGTERM)
-        elif now - self._terminated_at > _KILL_SECONDS:
+        if self.asked.to_kill or failed_since >= self.grace_seconds:
             self._signal(signal.SIGKILL)
 
     def _signal(self, number: int) -> None:

@@ -102,6 +102,22 @@ def test_one_dies_and_the_others_do_not_linger(tmp_path: Path, start: Start) -> 
     assert "worker 1 was killed by SIGKILL" in shown
 
 
+def _die_before_they_meet(logs: str) -> int:
+    def body(spec: ClusterSpec) -> int:
+        if spec.is_chief:
+            os.kill(os.getpid(), signal.SIGKILL)
+        time.sleep(60)  # as in the rendezvous: no connection says that the chief is gone
+        return 0
+
+    return run_local(2, body, logs)
+
+
+def test_who_waits_for_a_dead_one_is_told(tmp_path: Path, start: Start) -> None:
+    began = time.monotonic()
+    start(_die_before_they_meet, str(tmp_path), log=tmp_path / "log").expect(138, timeout=30)
+    assert time.monotonic() - began < 10
+
+
 _PROGRAM = """
 import os, signal, sys, time
 from trainer.cluster.local import run_local
