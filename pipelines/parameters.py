@@ -9,6 +9,14 @@ import yaml
 
 from trainer.errors import UsageError, suggestion
 
+_FORMS = {
+    "LIST": "list: [a, b]",
+    "STRUCT": "mapping: {a: 1}",
+    "BOOLEAN": "true or false",
+    "NUMBER_INTEGER": "whole number",
+    "NUMBER_DOUBLE": "number",
+}
+
 
 def parse(texts: Sequence[str], declared: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
     """Returns the arguments of a run; `declared` is `root.inputDefinitions.parameters` of the IR.
@@ -37,6 +45,17 @@ def parse(texts: Sequence[str], declared: Mapping[str, Mapping[str, Any]]) -> di
         name: _value(name, values, declared[name]["parameterType"])
         for name, values in given.items()
     }
+
+
+def table(declared: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """Returns a line a parameter: name, how it is written, default, meaning."""
+    lines = []
+    for name, declaration in declared.items():
+        default = "" if not declaration.get("isOptional") else declaration.get("defaultValue")
+        shown = "required" if default == "" and "isOptional" not in declaration else repr(default)
+        form = _FORMS.get(declaration["parameterType"], "text")
+        lines.append(f"{name:16} {form:16} [{shown}] {declaration.get('description', '')}")
+    return lines
 
 
 def _value(name: str, values: list[str], kind: str) -> Any:

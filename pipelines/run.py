@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import os
+import re
 import sys
 import tempfile
 import warnings
@@ -21,14 +22,29 @@ from pipelines import parameters
 from pipelines.compile import PIPELINES, compile_to
 from pipelines.console import Console
 from pipelines.stopping import stops_passed_on
-from trainer.errors import CastellError, Stopped, UsageError, suggestion
+from trainer.errors import EXIT_USAGE, CastellError, Stopped, UsageError, suggestion
 
 HELP = "run a pipeline on this machine"
 RUNNERS = ("subprocess",)
 
 
+_TRAINER_CODE = re.compile(r"training ended with exit code (\d+)")
+
+
 class StepFailed(CastellError):
-    """A step of the pipeline ended with an error, which stands in the message."""
+    """A step of the pipeline ended with an error, which stands in the message.
+
+    The exit code is the trainer's own, 2 for another step's one-line error, else 1.
+    """
+
+    def __init__(self, step: str, error: str) -> None:
+        expected = error.startswith("castell: error: ")
+        error = error.removeprefix("castell: error: ")
+        super().__init__(f"step {step} failed: {error}")
+        if code := _TRAINER_CODE.search(error):
+            self.exit_code = int(code[1])
+        elif expected:
+            self.exit_code = EXIT_USAGE
 
 
 @dataclass(frozen=True)
@@ -56,6 +72,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="KEY=VALUE",
         help="a parameter of the pipeline; again for each, and for each value of a list",
     )
+    parser.add_argument(
+        "--params", action="store_true", help="list the parameters, and run nothing"
+    )
     parser.add_argument("--workdir", default="runs", help="where the artifacts go [runs]")
     parser.add_argument("--verbose", action="store_true", help="all that kfp.local prints")
 
@@ -66,7 +85,13 @@ def run(args: argparse.Namespace) -> int:
         near = suggestion(args.runner, list(RUNNERS))
         raise UsageError(f"--runner {args.runner!r}{near}: there is {', '.join(RUNNERS)}")
     with _compiled(args.pipeline) as file:
+        if args.params:
+            print("\n".join(parameters.table(_declared(file))))
+            return 0
         finished = run_compiled(file, args.param, workdir=args.workdir, verbose=args.verbose)
+        skipped = [step for step in _steps(file) if step not in finished.steps]
+    for step in skipped:
+        print(f"▸ {step}\n    skipped: the condition on it does not hold")
     print(f"artifacts: {finished.root}")
     for step in finished.steps:
         names = sorted(p.name for p in (finished.root / step).iterdir() if _is_artifact(p))
@@ -86,12 +111,12 @@ def run_compiled(
     """
     from kfp import components, local
 
-    arguments = params if isinstance(params, Mapping) else _arguments(file, params)
+    arguments = params if isinstance(params, Mapping) else parameters.parse(params, _declared(file))
     _check_thresholds(arguments.get("thresholds", ()))
     pipeline = components.load_component_from_file(file)
     # Steps write to a pipe: without this their lines would come in blocks, at the end.
     os.environ.setdefault("PYTHONUNBUFFERED", "1")
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     place = Path(workdir).resolve()
     place.mkdir(parents=True, exist_ok=True)
@@ -111,10 +136,11 @@ def run_compiled(
         except RuntimeError:
             if not console.steps:
                 raise
-            step, error = console.steps[-1], console.error.removeprefix("castell: error: ")
+            step = console.steps[-1]
             if stops:
+                error = console.error.removeprefix("castell: error: ")
                 raise Stopped(f"told to stop in step {step}: {error or 'it left'}") from None
-            raise StepFailed(f"step {step} failed: {error}") from None
+            raise StepFailed(step, console.error) from None
     # Another run may share the workdir: ours is the first that began after we looked.
     name = min({path.name for path in place.iterdir()} - before, key=_start_time)
     return Finished(Path(workdir, name), tuple(console.steps))
@@ -138,20 +164,33 @@ def _compiled(pipeline: str) -> Iterator[str]:
         yield file
 
 
-def _arguments(file: str, params: list[str]) -> dict[str, Any]:
+def _read(file: str) -> dict[str, Any]:
     import yaml
 
     try:
-        root = yaml.safe_load(Path(file).read_text())["root"]
+        compiled = yaml.safe_load(Path(file).read_text())
+        if not {"root", "components"} <= set(compiled):
+            raise KeyError
     except (KeyError, TypeError, yaml.YAMLError):
         raise UsageError(f"{file} is not a compiled pipeline") from None
-    inputs = root.get("inputDefinitions", {})
+    return dict(compiled)
+
+
+def _steps(file: str) -> list[str]:
+    """Returns the names of all steps that a compiled pipeline may run."""
+    components: dict[str, Any] = _read(file)["components"]
+    return [n.removeprefix("comp-") for n, c in components.items() if "executorLabel" in c]
+
+
+def _declared(file: str) -> dict[str, Any]:
+    """Returns the parameters of a compiled pipeline, as its IR declares them."""
+    inputs = _read(file)["root"].get("inputDefinitions", {})
     if inputs.get("artifacts"):
         raise UsageError(
             f"{file} takes artifacts ({', '.join(inputs['artifacts'])}), which cannot be given "
             "here: run a pipeline, or the step's own command"
         )
-    return parameters.parse(params, inputs.get("parameters", {}))
+    return dict(inputs.get("parameters", {}))
 
 
 def _is_artifact(path: Path) -> bool:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 import time
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from components.evaluate_model.options import EvaluateOptions
 from trainer.config import explain
-from trainer.errors import UsageError
+from trainer.errors import CastellError, UsageError
 from trainer.run.directory import RunDirectory
 
 if TYPE_CHECKING:
@@ -18,14 +18,15 @@ if TYPE_CHECKING:
 
 HELP = "measure a run on a whole split, by slice, against thresholds"
 PROGRESS_SECONDS = 2.0
+WORST_SLICES = 3
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the command's flags."""
     parser.description = (
         "Evaluates a run on every row of a split, once, and writes evaluation.json, "
-        "predictions.parquet and report.html. A verdict that fails does not change the exit code: "
-        'read "verdict" in evaluation.json or --json.'
+        "predictions.parquet and report.html. A verdict that fails changes the exit code only with "
+        '--require-pass; it stands as "verdict" in evaluation.json and --json.'
     )
     parser.add_argument("--run", required=True, help="run directory that `castell train` wrote")
     parser.add_argument("--data", required=True, help="dataset directory")
@@ -42,6 +43,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--step", help="checkpoint of this step [the newest]")
     parser.add_argument("--batch", help="rows a step over all replicas [4096]")
     parser.add_argument("--cpu-replicas", help="split the CPU into N devices; same figures [1]")
+    parser.add_argument(
+        "--require-pass",
+        action="store_true",
+        help="end with exit code 1 if a threshold does not hold (`evaluate … && export …`)",
+    )
     parser.add_argument("--json", action="store_true", help="print evaluation.json on stdout")
 
 
@@ -50,7 +56,6 @@ def run(args: argparse.Namespace) -> int:
     options = _options(args)
     # Before TensorFlow is imported: a wrong path is said at once.
     RunDirectory(options.run).read_config()
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
     from components.evaluate_model.evaluate import evaluate
 
     evaluation = evaluate(options, ProgressLines())
@@ -58,6 +63,9 @@ def run(args: argparse.Namespace) -> int:
         print(evaluation.model_dump_json())
     else:
         print_figures(evaluation, options.output)
+    if args.require_pass and not evaluation.verdict.passed:
+        failed = [rule.rule for rule in evaluation.verdict.rules if not rule.passed]
+        raise VerdictFailed(f"the model did not pass: {', '.join(failed)}")
     return 0
 
 
@@ -82,6 +90,10 @@ def _options(args: argparse.Namespace) -> EvaluateOptions:
         raise UsageError(explain(error)) from None
 
 
+class VerdictFailed(CastellError):
+    """A threshold does not hold, and the caller wants to stop for it."""
+
+
 class ProgressLines:
     """A line on stderr every few seconds, and one at the end of each run."""
 
@@ -104,8 +116,27 @@ def print_figures(evaluation: Evaluation, output: str) -> None:
         shown = f"none ({evaluation.reasons[name]})" if value is None else f"{value:.6g}"
         change = evaluation.baseline.differences[name] if evaluation.baseline else None
         print(f"  {name:18} {shown}" + ("" if change is None else f"  ({change:+.6g})"))
+    for line in worst_slices(evaluation):
+        print(line)
     for rule in evaluation.verdict.rules:
-        print(f"  {'holds' if rule.passed else 'FAILS'}  {rule.rule}  (value: {rule.value})")
+        found = "none" if rule.value is None else f"{rule.value:.6g}"
+        print(f"  {'holds' if rule.passed else 'FAILS'}  {rule.rule}  (value: {found})")
     if evaluation.verdict.rules:
         print(f"verdict: {'passed' if evaluation.verdict.passed else 'failed'}")
     print(f"report: {output}/report.html")
+
+
+def worst_slices(evaluation: Evaluation) -> Iterator[str]:
+    """Yields a line a sliced column: where the first figure (auc, accuracy, rmse) is worst."""
+    from components.evaluate_model.metrics import LOWER_IS_BETTER
+
+    name = next(iter(evaluation.metrics))
+    parts: dict[str, list[tuple[float, str]]] = {}
+    for part in evaluation.slices:
+        value = part.metrics[name]
+        for column, cell in part.slice.items():
+            if value is not None:
+                parts.setdefault(column, []).append((value, f"{cell} {value:.4g} ({part.rows:,})"))
+    for column, figures in parts.items():
+        worst = sorted(figures, reverse=name in LOWER_IS_BETTER)[:WORST_SLICES]
+        yield f"  {name} is worst by {column}: {', '.join(text for _, text in worst)}"

@@ -24,6 +24,7 @@ from components.evaluate_model.scored import Scored, scored
 from components.output import replacing
 from trainer.data.dataset import Dataset
 from trainer.errors import UsageError
+from trainer.quiet import quiet_start
 
 if TYPE_CHECKING:
     import tensorflow as tf
@@ -59,7 +60,8 @@ def evaluate(options: EvaluateOptions, progress: Progress = _quiet) -> Evaluatio
     slices.check_columns(dataset.manifest, columns)
     gate.check(rules, dataset.manifest.label.kind, has_baseline=options.baseline is not None)
     # TensorFlow from here on: what is wrong with the options has been said.
-    from components.evaluate_model.predict import make_strategy
+    with quiet_start():
+        from components.evaluate_model.predict import make_strategy
 
     names = frozenset({EVALUATION, PREDICTIONS, REPORT})
     with replacing(options.output, marker=EVALUATION, names=names, kind="evaluation") as directory:

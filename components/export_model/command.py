@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 
 from components.export_model.options import ExportOptions
 from trainer.config import explain
 from trainer.errors import UsageError
+from trainer.quiet import quiet_start
 from trainer.run.directory import RunDirectory
 
 HELP = "write a run's model as a checked SavedModel"
@@ -36,10 +36,10 @@ def run(args: argparse.Namespace) -> int:
     options = _options(args)
     # Before TensorFlow is imported: a wrong path is said at once.
     RunDirectory(options.run).read_config()
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
     from dataclasses import asdict
 
-    from components.export_model.export import export
+    with quiet_start():
+        from components.export_model.export import export
 
     result = export(options, lambda line: print(line, file=sys.stderr, flush=True))
     if args.json:
@@ -48,6 +48,7 @@ def run(args: argparse.Namespace) -> int:
         print(json.dumps(asdict(result)))
         return 0
     print(f"model: {result.output} (step {result.step:,})")
+    print(f"inputs, how to say null, outputs: {result.output}/assets.extra/castell.json")
     print(f"compared on {result.rows:,} rows, largest difference:")
     for name, difference in result.parity.items():
         print(f"  {name}: {difference:.2g}")

@@ -50,7 +50,7 @@ def test_a_run_says_what_it_does_and_where_it_leaves_it(
 def test_a_failed_step_is_named_with_its_error(
     table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(shard(tmp_path / "absent.csv", tmp_path)) == 1
+    assert main(shard(tmp_path / "absent.csv", tmp_path)) == 2
     out, err = capsys.readouterr()
     assert err.startswith("castell: error: step shard-data failed: ")
     assert "absent.csv" in err
@@ -66,6 +66,13 @@ def test_a_step_s_own_command_is_named_if_it_takes_artifacts(
     compile_to(str(file), "train_model")
     assert main(["run", str(file), "--workdir", str(tmp_path)]) == 2
     assert "takes artifacts (dataset)" in capsys.readouterr().err
+
+
+def test_parameters_can_be_listed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", "train_evaluate_export", "--params"]) == 0
+    lines = {line.split()[0]: line for line in capsys.readouterr().out.splitlines()}
+    assert "[required] the column that is to be learned" in lines["label"]
+    assert "mapping" in lines["config"]
 
 
 def test_a_threshold_that_is_no_rule_is_refused_before_anything_runs(

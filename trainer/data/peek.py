@@ -14,7 +14,8 @@ HELP = "print the rows that training steps see"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the command's flags."""
     parser.description = (
-        "Prints the row numbers (places in the source) of training steps, lane by lane. They "
+        "Prints the row numbers (places in the source) of training steps, lane by lane, lanes "
+        "parted by a bar; replica r of R reads lanes r, r + R, .... The rows "
         "depend on the data set, the seed and the global batch, never on the number of replicas."
     )
     parser.add_argument("--data", required=True, help="dataset directory")
@@ -31,16 +32,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Prints one line a step."""
-    for step, rows in peek(args):
+    for step, lanes in peek(args):
         if args.json:
-            print(json.dumps({"step": step, "rows": rows}))
+            print(json.dumps({"step": step, "rows": [row for lane in lanes for row in lane]}))
         else:
-            print(f"step {step}: {' '.join(map(str, rows))}")
+            print(f"step {step}: {' | '.join(' '.join(map(str, lane)) for lane in lanes)}")
     return 0
 
 
-def peek(args: argparse.Namespace) -> Iterator[tuple[int, list[int]]]:
-    """Yields (step, row ids in lane order) for each step asked for."""
+def peek(args: argparse.Namespace) -> Iterator[tuple[int, list[list[int]]]]:
+    """Yields (step, row ids of each lane) for each step asked for."""
     from trainer.data.dataset import Dataset
     from trainer.data.feed import lanes_of, super_batches
     from trainer.data.lanes import plan
@@ -71,6 +72,6 @@ def peek(args: argparse.Namespace) -> Iterator[tuple[int, list[int]]]:
             for which, feed in feeds.items():
                 per_lane = next(feed).row_id.reshape(len(which), lanes.rows_per_step)
                 by_lane.update(zip(which, per_lane.tolist(), strict=True))
-            yield step, [row for lane in sorted(by_lane) for row in by_lane[lane]]
+            yield step, [by_lane[lane] for lane in sorted(by_lane)]
     except DamagedShard as error:
         raise UsageError(str(error)) from None

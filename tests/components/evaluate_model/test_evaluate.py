@@ -75,6 +75,17 @@ def test_each_row_is_predicted_once_and_the_figures_are_of_all_rows(
         assert found.classes == ("5", "6", "7")
 
 
+def test_a_failed_verdict_can_end_a_script(
+    models: dict[str, Model], start: Any, tmp_path: Path
+) -> None:
+    output = tmp_path / "evaluation"
+    argv = _argv(models["binary"], output, "--threshold", "auc>=1.1", "--slice", "color")
+    log = start(castell, [*argv, "--require-pass"], log=tmp_path / "log").expect(1)
+    assert "castell: error: the model did not pass: auc>=1.1" in log
+    assert "auc is worst by color: " in log
+    assert _read(output).verdict.passed is False
+
+
 def test_a_slice_holds_the_rows_that_have_its_value(
     models: dict[str, Model], start: Any, tmp_path: Path
 ) -> None:

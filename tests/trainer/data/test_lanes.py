@@ -31,7 +31,8 @@ def rows(dataset: Dataset, **changes: Any) -> list[list[int]]:
         "data": dataset.path, "split": "train", "global_batch": 64, "replicas": 1, "step": 0,
         "steps": 1, "seed": 0, "lanes": None, "window_rows": 100, "json": True,
     }  # fmt: skip
-    return [ids for _, ids in peek.peek(argparse.Namespace(**{**given_flags, **changes}))]
+    steps = peek.peek(argparse.Namespace(**{**given_flags, **changes}))
+    return [[row for lane in lanes for row in lane] for _, lanes in steps]
 
 
 @pytest.mark.parametrize("replicas", [2, 4, 8])
