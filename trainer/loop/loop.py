@@ -10,13 +10,13 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NoReturn
 
 import tensorflow as tf
 
 from trainer.config import TrainConfig
 from trainer.data.rows import DamagedShard
-from trainer.errors import Diverged, Stopped, UsageError
+from trainer.errors import CastellError, Diverged, Stopped, UsageError
 from trainer.loop.step import Outcome, TrainStep
 
 # A hundred steps in a row without one finite gradient do not recover by themselves.
@@ -122,14 +122,25 @@ class Loop:
             [int(self._hooks.stop_requested()), int(damage is not None)]
         )
         if damaged:
-            raise UsageError(str(damage or "another worker read a damaged shard: see its log"))
+            self._leave_together(
+                UsageError(str(damage or "another worker read a damaged shard: see its log"))
+            )
         if stops:
             if saved != done:
                 self._hooks.save(done)
             kept = (
                 f"the checkpoint of step {done} is written" if done else "nothing was trained yet"
             )
-            raise Stopped(f"told to stop: {kept}")
+            self._leave_together(Stopped(f"told to stop: {kept}"))
+
+    def _leave_together(self, end: CastellError) -> NoReturn:
+        """Raises what all workers raise here, once all are here.
+
+        Who leaves first takes the others' connections along: a chief that still writes the last
+        checkpoint would lose it, and report a lost peer.
+        """
+        self._hooks.agree([0, 0])
+        raise end
 
     def _log(self, done: int) -> None:
         metrics = self._interval.metrics(self._config.global_batch)
@@ -137,9 +148,11 @@ class Loop:
         self._interval = Interval()
         failed = int(self._nonfinite_run)
         if failed >= DIVERGED_AFTER:
-            raise Diverged(
-                f"the loss was not finite for {failed} steps in a row up to step {done}: lower "
-                "--learning-rate, set --clip-norm, or look for extreme values in the data"
+            self._leave_together(
+                Diverged(
+                    f"the loss was not finite for {failed} steps in a row up to step {done}: lower "
+                    "--learning-rate, set --clip-norm, or look for extreme values in the data"
+                )
             )
 
 
