@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tensorflow as tf
 
+from trainer.data.manifest import Feature, Manifest
 from trainer.task import Batch
 from trainer.tasks.tabular.task import Tabular
 
@@ -19,3 +20,10 @@ class Hopeless(Tabular):
 
     def loss(self, batch: Batch, training: bool) -> tf.Tensor:
         return super().loss(batch, training) * float("nan")
+
+
+class Choosy(Tabular):
+    """Wants a column by a name that the data does not have."""
+
+    def inputs(self, manifest: Manifest) -> tuple[Feature, ...]:
+        return (manifest.feature("x2"),)

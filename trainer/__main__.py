@@ -28,10 +28,10 @@ the tabular task's own keys:
 {options}
 
 exit codes: 0 done · 2 bad configuration or input · 1 a fault, with its traceback · 3 diverged ·
-138 a peer was lost (restart all workers, they resume) · 143 told to stop, checkpoint written
+138 a peer was lost (restart all workers, they resume) · 143 told to stop, what is trained is kept
 
 example:
-  python -m trainer --data flights/ --output run/ --workers 2 --epochs 5 --hidden 256,128
+  {prog} --data flights --output run --workers 2 --epochs 5 --hidden 256,128
 """
 
 
@@ -122,7 +122,7 @@ def _parse(arguments: list[str], prog: str) -> tuple[argparse.Namespace, dict[st
     parser = _Parser(
         prog=prog,
         description=_DESCRIPTION,
-        epilog=_EPILOG.format(options=_option_help()),
+        epilog=_EPILOG.format(options=_option_help(), prog=prog),
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
@@ -159,8 +159,13 @@ def _task_flags(parser: argparse.ArgumentParser, rest: list[str]) -> dict[str, s
 def _option_help() -> str:
     from trainer.tasks.tabular.options import TabularOptions
 
+    def written(default: Any) -> str:
+        if isinstance(default, tuple):
+            return ",".join(map(str, default)) or "none"
+        return "all" if default is None else str(default)
+
     return "\n".join(
-        f"  --{name.replace('_', '-'):22} {field.description} [{field.default}]"
+        f"  --{name.replace('_', '-') + ' VALUE':24} {field.description} [{written(field.default)}]"
         for name, field in TabularOptions.model_fields.items()
     )
 

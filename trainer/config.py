@@ -134,10 +134,9 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     for name, field in TrainConfig.model_fields.items():
         if name == "options":
             continue
-        flag = "--" + name.replace("_", "-")
         default = "" if field.is_required() or field.default is None else f" [{field.default}]"
         parser.add_argument(
-            *dict.fromkeys((flag, "--" + name)),
+            "--" + name.replace("_", "-"),
             dest=name,
             default=argparse.SUPPRESS,
             metavar=_metavar(field.annotation),

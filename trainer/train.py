@@ -103,6 +103,7 @@ class _Worker:
         plan, config, strategy = self._plan, self._plan.config, self._strategy
         lanes = plan_lanes(config, plan.dataset, strategy.num_replicas_in_sync)
         task, optimizers = self._build()
+        columns = task.columns(plan.dataset)  # a column that is not there leaves no run behind
         self._variables = all_variables(task, optimizers)
         if plan.spec.is_chief:
             self._directory.start(plan.stored, RESUMABLE_KEYS)
@@ -114,7 +115,6 @@ class _Worker:
             self._say(f"nothing to do: {config.output} has done {start} of {last} steps")
             self._agree([0])
             return
-        columns = task.columns(plan.dataset)
         rows = config.global_batch // strategy.num_replicas_in_sync
         in_a_call = min(config.steps_per_call, last - start, _most_steps(columns, rows))
         config = config.model_copy(update={"steps_per_call": in_a_call})
@@ -148,6 +148,10 @@ class _Worker:
                 strategy, feeds, config, lambda: float(optimizer.learning_rate), hooks,
             ).run(start)  # fmt: skip
             self._agree([0])  # who leaves first takes the others' connections along
+        self._say(
+            f"{config.output} is trained: {last:,} steps; next: castell evaluate --run "
+            f"{config.output} --data {config.data} --split test --output {config.output}-evaluation"
+        )
 
     def _build(self) -> tuple[Task, dict[str, keras.optimizers.Optimizer]]:
         config = self._plan.config

@@ -60,3 +60,14 @@ def test_a_call_longer_than_the_run_takes_no_more_memory(
 ) -> None:
     argv = flags(dataset, tmp_path / "run", steps=3, steps_per_call=10**9)
     start(run_main, argv, log=tmp_path / "log").expect(0)
+
+
+def test_a_task_that_wants_a_column_that_is_not_there_leaves_no_run_behind(
+    dataset: Dataset, tmp_path: Path, start: Any
+) -> None:
+    output = tmp_path / "run"
+    argv = flags(dataset, output, steps=5, task="tests.odd_tasks:Choosy")
+    log = start(run_main, argv, log=tmp_path / "log").expect(2)
+    assert "the data has no column 'x2' (it has x0, x1, n, color, y)" in log
+    assert "Traceback" not in log
+    start(run_main, flags(dataset, output, steps=5), log=tmp_path / "again").expect(0)

@@ -193,7 +193,8 @@ def _refuse_unnamed_peers(environ: Mapping[str, str]) -> None:
         if count > 1:
             raise UsageError(
                 f"{sign} says that there are at least {count} tasks, but nothing says where: set "
-                "TF_CONFIG in each of them, or pass --alone if each is to train by itself"
+                f"{HOSTS} (host:port,host:port,…) or TF_CONFIG in each of them, or pass --alone "
+                "if each is to train by itself"
             )
 
 

@@ -11,6 +11,8 @@ from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
+from trainer.errors import UsageError, suggestion
+
 FORMAT_VERSION = 1
 
 DType = Literal["float32", "int64", "string"]
@@ -114,11 +116,14 @@ class Manifest(_Frozen):
         return self
 
     def feature(self, name: str) -> Feature:
-        """Returns the column called `name`; KeyError if there is none."""
+        """Returns the column called `name`; UsageError naming those there are."""
         for feature in self.features:
             if feature.name == name:
                 return feature
-        raise KeyError(name)
+        known = [feature.name for feature in self.features]
+        raise UsageError(
+            f"the data has no column {name!r}{suggestion(name, known)} (it has {', '.join(known)})"
+        )
 
     @property
     def inputs(self) -> tuple[Feature, ...]:

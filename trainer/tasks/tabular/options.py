@@ -27,7 +27,8 @@ class TabularOptions(BaseModel):
     most_categories: int = Field(
         10_000, gt=0, description="words kept a column, the most frequent ones"
     )
-    least_count: int = Field(1, gt=0, description="rarer words share one embedding")
+    # A word that a handful of rows have (a name, a number plate) is memorised, not learned.
+    least_count: int = Field(5, gt=0, description="rarer words share one embedding")
     # A month or an hour orders days but is not a quantity: few whole numbers get an embedding too.
     categorical_integers: int = Field(
         64, ge=0, description="whole-number columns of at most so many values are also embedded"
