@@ -119,7 +119,10 @@ def run_compiled(
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     place = Path(workdir).resolve()
-    place.mkdir(parents=True, exist_ok=True)
+    try:
+        place.mkdir(parents=True, exist_ok=True)
+    except OSError as fault:
+        raise UsageError(f"--workdir {workdir}: {fault.strerror}") from None
     before = {path.name for path in place.iterdir()}
     console = Console(sys.stdout, str(place), verbose=verbose)
     with warnings.catch_warnings(), contextlib.redirect_stdout(console), stops_passed_on() as stops:

@@ -121,7 +121,7 @@ class ShardOptions(BaseModel):
     @classmethod
     def _types(cls, value: Any) -> Any:
         pairs = value if isinstance(value, Mapping) else _pairs(value)
-        types = {column: _ALIASES.get(kind, kind) for column, kind in pairs.items()}
+        types = {column: _ALIASES.get(str(kind), kind) for column, kind in pairs.items()}
         for column, kind in types.items():
             if kind not in COLUMN_TYPES:
                 raise ValueError(f"{column}={kind}: a type is one of {', '.join(COLUMN_TYPES)}")

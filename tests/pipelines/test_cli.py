@@ -74,6 +74,19 @@ def test_the_version_is_the_distribution_s(capsys: pytest.CaptureFixture[str]) -
         (["run", "no-such.yaml"], "no-such.yaml: no such file"),
         (["run", "no\nsuch\x1b.yaml"], r"no\nsuch\x1b.yaml: no such file"),
         (["run", "train_evaluate_export", "--runner", "docker"], "--runner 'docker'"),
+        (
+            [
+                "run",
+                "train_evaluate_export",
+                "--param",
+                "sources=x.csv",
+                "--param",
+                "label=y",
+                "--workdir",
+                __file__,
+            ],
+            "--workdir",
+        ),
         (["run", "train_evaluate_export"], "label and sources missing: --param label=VALUE"),
     ],
 )

@@ -58,6 +58,7 @@ GOOD = "x,y\n1,0\n2,1\n3,0\n4,1\n"
         pytest.param(GOOD, {"types": ["z=int64"]}, ["--type z: "], id="unknown typed"),
         pytest.param(GOOD, {"types": ["x=int65"]}, ["--type", "x=int65", "float32"],
                      id="unknown type"),
+        pytest.param(GOOD, {"types": {"x": ["int64"]}}, ["--type", "float32"], id="listed type"),
         pytest.param(GOOD, {"null_values": ["a=b"]}, ["--null-value a: ", "=a="],
                      id="null of an unknown column"),
         pytest.param(GOOD, {"split_by": "z"}, ["--split-by z: "], id="unknown split-by"),
