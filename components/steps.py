@@ -13,7 +13,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
-from trainer.errors import CastellError
+from pydantic import ValidationError
+
+from trainer.config import explain
+from trainer.errors import EXIT_USAGE, CastellError
 from trainer.run.faults import stop_raises
 
 
@@ -112,6 +115,9 @@ def one_line_ends() -> Iterator[None]:
     try:
         with stop_raises():
             yield
+    except ValidationError as error:  # of the step's options: what its parameters hold
+        print(f"castell: error: {explain(error)}", file=sys.stderr, flush=True)
+        sys.exit(EXIT_USAGE)
     except CastellError as error:
         print(f"castell: error: {error}", file=sys.stderr, flush=True)
         sys.exit(error.exit_code)

@@ -57,6 +57,7 @@ def make_plan(config: TrainConfig, spec: ClusterSpec) -> Plan:
         parse_options(options, config.options)
     dataset = Dataset.open(config.data)
     dataset.check_sizes("train")
+    dataset.check_statistics("train")
     choice = strategies.choose(spec, config.strategy, glimpse_devices(), config.cpu_replicas)
     split = dataset.split("train")
     # The cores of a TPU are counted once it runs; then the lanes are planned again.

@@ -242,7 +242,8 @@ def _losses_named(spec: ClusterSpec) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        if spec.world_size > 1 and (reason := faults.peer_failure(error)):
+        own = "{type} {index}".format(**spec.tf_config()["task"])
+        if spec.world_size > 1 and (reason := faults.peer_failure(error, own)):
             raise PeerLost(reason) from error
         raise
 

@@ -108,9 +108,9 @@ def _multiclass(rows: Scored) -> _Computed:
         "log_loss": lambda: _mean(_surprise(rows.output[np.arange(rows.rows), label]), weight),
         "auc": lambda: _macro_auc(rows),
         "accuracy": lambda: _mean(hit, weight),
-        "precision": lambda: _macro(by_class.precision),
-        "recall": lambda: _macro(by_class.recall),
-        "f1": lambda: _macro(by_class.f1),
+        "precision": lambda: _macro(by_class.precision, by_class),
+        "recall": lambda: _macro(by_class.recall, by_class),
+        "f1": lambda: _macro(by_class.f1, by_class),
         "calibration_error": lambda: calibration_error(rows.output.max(axis=1), hit, weight),
     }
 
@@ -169,10 +169,13 @@ def _macro_auc(rows: Scored) -> float:
     return float(np.mean(areas))
 
 
-def _macro(by_class: Floats) -> float:
-    if np.isnan(by_class).all():
-        raise Undefined("no class has a value")
-    return float(np.nanmean(by_class))
+def _macro(figure: Floats, by_class: PerClass) -> float:
+    """Returns the mean over the classes that are labelled or predicted; nothing to divide is 0.
+
+    A class that is there and never predicted has no precision: left out, the mean would flatter.
+    """
+    seen = ~np.isnan(by_class.f1)
+    return float(np.nan_to_num(figure[seen]).mean())
 
 
 @dataclass(frozen=True)

@@ -36,7 +36,6 @@ class Dataset:
         _check_version(path, text)
         manifest = _parse(path, "manifest.json", Manifest, text)
         statistics = _parse(path, "statistics.json", Statistics, _read(path, "statistics.json"))
-        _check_statistics(path, manifest, statistics)
         if manifest.layout == "rows":  # read into blocks, so that the rest knows one layout
             manifest = manifest.model_copy(update={"features": plan_storage(manifest.features)})
         return cls(path, manifest, statistics)
@@ -53,6 +52,16 @@ class Dataset:
         """Returns the figures of a split."""
         self.split(name)
         return self.statistics.splits[name]
+
+    def check_statistics(self, split: str) -> None:
+        """Raises UsageError if statistics.json says nothing of one of the columns in `split`."""
+        there = self.statistics.splits.get(split)
+        for feature in self.manifest.features:
+            if there is None or feature.name not in there.features:
+                raise UsageError(
+                    f"{self.path}: statistics.json says nothing of column {feature.name!r} in "
+                    f"split {split!r}: shard the data again"
+                )
 
     def check_sizes(self, *splits: str) -> None:
         """Compares each shard's size with the manifest, before anything reads it.
@@ -116,14 +125,3 @@ def _parse(path: str, name: str, kind: type[_Content], text: str) -> _Content:
         where = ".".join((name, *(str(part) for part in first["loc"])))
         message = first["msg"].removeprefix("Value error, ")
         raise UsageError(f"{path}: the description is not readable ({where}: {message})") from None
-
-
-def _check_statistics(path: str, manifest: Manifest, statistics: Statistics) -> None:
-    for name in manifest.splits:
-        there = statistics.splits.get(name)
-        for feature in manifest.features:
-            if there is None or feature.name not in there.features:
-                raise UsageError(
-                    f"{path}: statistics.json says nothing of column {feature.name!r} in split "
-                    f"{name!r}: shard the data again"
-                )

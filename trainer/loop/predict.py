@@ -60,7 +60,7 @@ def predict(
     dataset.check_sizes(split)
     rows = dataset.split(split).rows
     replicas = strategy.num_replicas_in_sync
-    each = -(-batch // replicas)
+    each = -(-min(batch, rows) // replicas)
     columns = task.columns(dataset)
 
     @tf.function

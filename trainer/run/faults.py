@@ -171,8 +171,10 @@ _TASK = re.compile(r"/job:(\w+)(?:/replica:\d+)?/task:(\d+)")
 _ALWAYS = ("UnavailableError", "AbortedError", "CancelledError", "DeadlineExceededError")
 
 
-def peer_failure(error: BaseException) -> str | None:
+def peer_failure(error: BaseException, own: str = "") -> str | None:
     """Returns one line that says how another worker was lost, or None if `error` is our own.
+
+    own: this worker ("chief 0"), which TensorFlow may name as the one that noticed.
 
     Only meaningful for an error of a step in a cluster of several workers: there,
     Unavailable, Aborted, Cancelled and DeadlineExceeded have no other cause; other TensorFlow
@@ -188,7 +190,8 @@ def peer_failure(error: BaseException) -> str | None:
     said = message.partition(_ABORTED)[2] or _last_line(message)
     detail = said.strip().splitlines()[0].strip() if said.strip() else type(error).__name__
     task = _TASK.search(said)
-    who = f"{task[1]} {task[2]}" if task else "another worker"
+    named = f"{task[1]} {task[2]}" if task else own
+    who = named if named != own else "another worker"
     return f"{who} was lost: {detail}"
 
 

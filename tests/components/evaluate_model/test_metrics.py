@@ -49,6 +49,20 @@ def test_binary_figures_equal_scikit_learns() -> None:
         assert found[name] == pytest.approx(value, abs=1e-6), name
 
 
+def test_a_class_that_is_never_predicted_counts_as_0() -> None:
+    """Left out of the mean, a model that always says the same would look precise."""
+    label = np.array([0.0, 1, 2, 2, 2])
+    rows = Scored("multiclass", label, np.ones(5), np.tile([0.1, 0.2, 0.7, 0.0], (5, 1)))
+    found = measure(rows).values
+    for name, score in (
+        ("precision", reference.precision_score),
+        ("recall", reference.recall_score),
+        ("f1", reference.f1_score),
+    ):
+        expected = score(label, np.full(5, 2), average="macro", zero_division=0)
+        assert found[name] == pytest.approx(expected), name
+
+
 def test_multiclass_figures_equal_scikit_learns() -> None:
     rows = _multiclass()
     y, p, w = rows.label.astype(int), rows.output, rows.weight

@@ -64,7 +64,7 @@ def test_statistics_of_another_dataset(tmp_path: Path) -> None:
     del statistics["splits"]["train"]["features"]["x0"]
     file.write_text(json.dumps(statistics))
     with pytest.raises(UsageError, match="says nothing of column 'x0' in split 'train'"):
-        Dataset.open(str(tmp_path))
+        Dataset.open(str(tmp_path)).check_statistics("train")
 
 
 def test_paths_that_are_no_directory(tmp_path: Path) -> None:

@@ -131,6 +131,11 @@ def tell_failures_apart() -> None:
         return peer_failure(kind(None, None, text))
 
     assert peer_failure(ValueError("Connection reset by peer")) is None
+    noticed = errors.UnavailableError(
+        None, None, "Collective ops is aborted by: Error reported from /job:worker/task:0: reset"
+    )
+    assert str(peer_failure(noticed)).startswith("worker 0 was lost: ")
+    assert str(peer_failure(noticed, "worker 0")).startswith("another worker was lost: ")
     assert reason(errors.InvalidArgumentError, "loss : Tensor had Inf values") is None
     assert reason(errors.ResourceExhaustedError, "OOM when allocating tensor") is None
     assert reason(errors.InternalError, "cuDNN launch failure") is None
