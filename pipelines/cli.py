@@ -13,9 +13,8 @@ import sys
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
-from trainer.errors import CastellError, UsageError, suggestion
+from trainer.errors import EXIT_INTERRUPTED, CastellError, UsageError, suggestion
 
-EXIT_INTERRUPTED = 130
 EXIT_BROKEN_PIPE = 141
 
 # Command -> its module and its line in the overview. The line stands here, too, so that the

@@ -13,7 +13,13 @@ import traceback
 from typing import Any, NoReturn
 
 from trainer import config as configuration
-from trainer.errors import EXIT_DONE, EXIT_FAULT, CastellError, UsageError
+from trainer.errors import (
+    EXIT_DONE,
+    EXIT_FAULT,
+    EXIT_INTERRUPTED,
+    CastellError,
+    UsageError,
+)
 from trainer.quiet import quiet_start
 
 _DESCRIPTION = """\
@@ -50,6 +56,8 @@ def main(argv: list[str] | None = None, prog: str = "python -m trainer") -> int:
     except CastellError as error:
         print(f"castell: error: {error}", file=sys.stderr, flush=True)
         return error.exit_code
+    except KeyboardInterrupt:  # before there is anything to save
+        return EXIT_INTERRUPTED
 
 
 def _run(arguments: list[str], prog: str) -> int:

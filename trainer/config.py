@@ -16,7 +16,8 @@ from trainer import files
 from trainer.errors import UsageError, suggestion
 
 # Keys that may differ between a run and its resumption: they change where or how long it runs,
-# what it prints and keeps, but not which weights come out at a given step.
+# what it prints and keeps, but not which weights come out at a given step. (More steps also move
+# the end of a cosine schedule, as whoever extends a run wants.)
 RESUMABLE_KEYS = frozenset(
     {
         "data", "output", "steps", "epochs", "steps_per_call", "jit", "checkpoint_every",

@@ -8,6 +8,8 @@ EXIT_DONE = 0
 EXIT_FAULT = 1
 EXIT_USAGE = 2
 EXIT_DIVERGED = 3
+# What a shell calls a program that Ctrl-C ended.
+EXIT_INTERRUPTED = 130
 # 128-255 are the retryable codes of TFJob's ExitCode policy; 138 is the one kept for users.
 EXIT_PEER_LOST = 138
 EXIT_STOPPED = 143

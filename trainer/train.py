@@ -75,6 +75,8 @@ def train(plan: Plan) -> None:
         stop.rearm()
         with _losses_named(spec):
             worker = _Worker(plan, strategy, stop)
+        if spec.is_chief:
+            worker.directory.lock()
         with _status(plan, strategy, worker) as status, _losses_named(spec):
             worker.run(status)
 
@@ -89,7 +91,7 @@ class _Worker:
         self._strategy = strategy
         self._stop = stop
         self._agree = make_agree(strategy, plan.spec.world_size)
-        self._directory = RunDirectory(plan.config.output)
+        self.directory = RunDirectory(plan.config.output)
         pids = [0] * plan.spec.world_size
         pids[plan.spec.rank] = os.getpid()
         self.pids = self._agree(pids)
@@ -106,8 +108,8 @@ class _Worker:
         columns = task.columns(plan.dataset)  # a column that is not there leaves no run behind
         self._variables = all_variables(task, optimizers)
         if plan.spec.is_chief:
-            self._directory.start(plan.stored, RESUMABLE_KEYS)
-            self._directory.keep_dataset(plan.dataset)
+            self.directory.start(plan.stored, RESUMABLE_KEYS)
+            self.directory.keep_dataset(plan.dataset)
         self.step = start = self._restore()
         assert config.steps is not None, "make_plan resolves steps"
         last = config.steps
@@ -170,12 +172,12 @@ class _Worker:
         """Loads the newest whole checkpoint, the same one on all workers; returns its step."""
         commit = None
         if self._plan.spec.is_chief:
-            commit = checkpoint.latest(self._directory.checkpoints, self._say)
+            commit = checkpoint.latest(self.directory.checkpoints, self._say)
         # The chief decides: what another one sees on a shared disk may be older.
         (step,) = self._agree([commit.step if commit else 0])
         if step == 0:
             return 0
-        commit = commit or checkpoint.commit_at(self._directory.checkpoints, step)
+        commit = commit or checkpoint.commit_at(self.directory.checkpoints, step)
         checkpoint.restore(commit, self._variables)
         self._say(f"resuming {self._plan.config.output} from step {step}")
         return step
@@ -193,7 +195,7 @@ class _Worker:
             "strategy": plan.choice.name,
         }
         keep = plan.config.keep_checkpoints
-        checkpoint.save(self._directory.checkpoints, step, self._variables, meta, keep)
+        checkpoint.save(self.directory.checkpoints, step, self._variables, meta, keep)
 
     def _local_replicas(self) -> range:
         count = self._strategy.num_replicas_in_sync // self._plan.spec.world_size

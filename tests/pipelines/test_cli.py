@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from pipelines import cli
-from trainer.errors import PeerLost
+from trainer.errors import EXIT_INTERRUPTED, PeerLost
 
 HEAVY = ("tensorflow", "keras", "kfp", "google.cloud", "tfx_bsl", "pyarrow", "sklearn")
 LIGHT = [name for name in cli.COMMANDS if name != "train"]
@@ -130,7 +130,11 @@ def _command(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, body: str) -> None
 def test_an_expected_end_keeps_its_exit_code(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    _command(monkeypatch, tmp_path, "from trainer.errors import PeerLost; raise PeerLost('gone')")
+    _command(
+        monkeypatch,
+        tmp_path,
+        "from trainer.errors import EXIT_INTERRUPTED, PeerLost; raise PeerLost('gone')",
+    )
     assert cli.main(["a"]) == PeerLost.exit_code
     assert capsys.readouterr().err == "castell: error: gone\n"
 
@@ -145,7 +149,7 @@ def test_a_fault_of_ours_keeps_its_traceback(
 
 def test_an_interrupt_is_quiet(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     _command(monkeypatch, tmp_path, "raise KeyboardInterrupt")
-    assert cli.main(["a"]) == cli.EXIT_INTERRUPTED
+    assert cli.main(["a"]) == EXIT_INTERRUPTED
 
 
 def test_a_reader_who_leaves_is_no_error() -> None:

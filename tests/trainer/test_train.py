@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -71,3 +72,15 @@ def test_a_task_that_wants_a_column_that_is_not_there_leaves_no_run_behind(
     assert "the data has no column 'x2' (it has x0, x1, n, color, y)" in log
     assert "Traceback" not in log
     start(run_main, flags(dataset, output, steps=5), log=tmp_path / "again").expect(0)
+
+
+def test_two_runs_do_not_share_a_directory(dataset: Dataset, tmp_path: Path, start: Any) -> None:
+    output = tmp_path / "run"
+    long = flags(dataset, output, steps=100_000, steps_per_call=1)
+    first = start(run_main, long, log=tmp_path / "first")
+    first.wait_for(lambda: status(output)["step"] > 0)
+    log = start(run_main, long, log=tmp_path / "second").expect(2)
+    assert "another process is training into it" in log
+    first.send(signal.SIGTERM)
+    first.expect(143)
+    assert status(output)["state"] == "preempted"

@@ -8,9 +8,11 @@ have their own modules; here are the names, the configuration and the copy of th
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import json
 import os
 import re
+import time
 from typing import Any
 
 from trainer.data.dataset import Dataset
@@ -22,6 +24,8 @@ from trainer.run import atomic
 # failed writes its status, before the configuration is written.
 _BEFORE_CONFIG = frozenset({"logs", "status.json"})
 _LONGEST_VALUE = 60
+# A killed predecessor may take a moment to be gone.
+_LOCK_SECONDS = 5.0
 _ABSENT = object()
 
 
@@ -34,6 +38,7 @@ class RunDirectory:
 
     def __init__(self, path: str) -> None:
         self.path = _local(path)
+        self._lock: int | None = None
 
     @property
     def checkpoints(self) -> str:
@@ -114,6 +119,37 @@ class RunDirectory:
                 "--output"
             )
 
+    def lock(self) -> None:
+        """Keeps other chiefs out of the directory until this process ends; only the chief does.
+
+        Nothing happens where there is no directory yet (`start` locks it then), or no locks, as on
+        some network disks.
+
+        Raises:
+          UsageError: another process has held it for longer than a restart takes.
+        """
+        if self._lock is not None or not os.path.isdir(self.path):
+            return
+        descriptor = os.open(self.path, os.O_RDONLY)
+        deadline = time.monotonic() + _LOCK_SECONDS
+        while True:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                if time.monotonic() < deadline:
+                    time.sleep(0.1)
+                    continue
+                os.close(descriptor)
+                raise UsageError(
+                    f"--output {self.path}: another process is training into it: wait for it, "
+                    "stop it, or choose another --output"
+                ) from None
+            except OSError:
+                os.close(descriptor)
+                return
+            self._lock = descriptor
+            return
+
     def start(self, config: dict[str, Any], resumable: frozenset[str]) -> None:
         """Creates the directory and writes config.json; only the chief does.
 
@@ -125,6 +161,7 @@ class RunDirectory:
         try:
             for path in (self.path, self.checkpoints, self.logs):
                 created.extend(_make_directories(path))
+            self.lock()
             atomic.write_json(self._config, _plain(config))
         except OSError as error:
             for path in reversed(created):
