@@ -103,6 +103,7 @@ def test_another_runs_directory_is_refused_and_says_what_differs(
     argv = {"data": data, "output": str(output), "seed": "1"}
     plan = make_plan(load(None, argv), resolve({}))
     RunDirectory(str(output)).start(plan.stored, RESUMABLE_KEYS)
+    (output / "checkpoints" / "step-00000010").mkdir()
     line = refused(capsys, "--data", data, "--output", str(output), "--seed", "2")
     assert "seed is 1 there and 2 now" in line
     assert "choose another --output" in line

@@ -18,7 +18,7 @@ from typing import Any
 from trainer.data.dataset import Dataset
 from trainer.data.manifest import Manifest
 from trainer.errors import UsageError
-from trainer.run import atomic
+from trainer.run import atomic, commits
 
 # What may stand in a directory that is not a run yet: the launcher opens logs, and a start that
 # failed writes its status, before the configuration is written.
@@ -107,6 +107,8 @@ class RunDirectory:
             )
 
     def _check_same(self, config: dict[str, Any], resumable: frozenset[str]) -> None:
+        if not self._has_checkpoints():
+            return
         differing = [
             f"{key} is {_show(there)} there and {_show(now)} now"
             for key, there, now in _differences(self.read_config(), _plain(config))
@@ -202,6 +204,8 @@ class RunDirectory:
         Raises:
           UsageError: the run's copy of the manifest has another fingerprint.
         """
+        if not self._has_checkpoints():
+            return
         try:
             with open(os.path.join(self.dataset, "manifest.json"), encoding="utf-8") as file:
                 kept = Manifest.model_validate_json(file.read())
@@ -214,6 +218,10 @@ class RunDirectory:
                 f"{kept.fingerprint[:12]}): give the same data to resume it, or choose another "
                 "--output"
             )
+
+    def _has_checkpoints(self) -> bool:
+        """A run that kept nothing (its Task failed, say) binds nobody to its configuration."""
+        return bool(commits.steps_in(self.checkpoints))
 
     def keep_dataset(self, dataset: Dataset) -> None:
         """Copies manifest.json and statistics.json to <run>/dataset, as they were opened.

@@ -26,6 +26,7 @@ CONFIG: dict[str, Any] = {
 def started(path: Path) -> RunDirectory:
     directory = RunDirectory(str(path))
     directory.start(CONFIG, RESUMABLE)
+    Path(directory.checkpoints, "step-00000001").mkdir()
     return directory
 
 
@@ -139,3 +140,12 @@ def test_the_description_of_the_data_is_kept_and_guards_the_resumption(tmp_path:
     with pytest.raises(UsageError, match="is not the data that the run"):
         directory.keep_dataset(other)
     assert Dataset.open(directory.dataset).manifest == dataset.manifest
+
+
+def test_a_run_that_kept_nothing_binds_nobody(tmp_path: Path) -> None:
+    directory = RunDirectory(str(tmp_path / "run"))
+    directory.start(CONFIG, RESUMABLE)
+    directory.keep_dataset(make_dataset(tmp_path / "data", rows=200))
+    directory.start({**CONFIG, "seed": 1}, RESUMABLE)
+    directory.keep_dataset(make_dataset(tmp_path / "other", rows=200, seed=1))
+    assert directory.read_config()["seed"] == 1
