@@ -51,7 +51,7 @@ def test_every_parameter_reaches_its_step_as_an_input(target: str) -> None:
 def test_a_failed_step_fails_the_run(tmp_path: object, capsys: pytest.CaptureFixture[str]) -> None:
     """KP#13332: a failed container was reported as SUCCESS."""
     params = ["--param", f"sources={tmp_path}/absent.csv", "--param", "label=y"]
-    assert main(["run", PIPELINE, *params, "--workdir", f"{tmp_path}/runs"]) == 1
+    assert main(["run", PIPELINE, *params, "--workdir", f"{tmp_path}/runs"]) == 2
     out, err = capsys.readouterr()
     assert "step shard-data failed" in err
     assert "train-model" not in out

@@ -88,7 +88,7 @@ def _lose(logs: str, number: int) -> int:
                 print(f"{type(error).__name__} after {time.monotonic() - began:.1f} s", flush=True)
                 return 138
 
-    return run_local(2, body, logs, grace_seconds=1)
+    return run_local(2, body, logs, grace_seconds=8)
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP])
