@@ -45,7 +45,7 @@ image: ## the container image that every step runs in; IMAGE=name:tag
 lock: $(READY) ## new versions into requirements/*.txt, from pyproject.toml
 	@for extra in dev pipelines components trainer; do \
 	  $(BIN)/uv pip compile pyproject.toml --extra $$extra --universal --python-version 3.11 \
-	    --generate-hashes --no-emit-index-url --no-emit-find-links --no-header --no-annotate \
+	    --generate-hashes --no-header --no-annotate \
 	    $$([ $$extra = dev ] && echo --upgrade || echo --constraint requirements/dev.txt) \
 	    --quiet --output-file requirements/$$extra.txt || exit; \
 	done

@@ -10,7 +10,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 FOLDERS = {"trainer", "components", "pipelines", "infra", "tests", "requirements"}
-REGISTRY = re.compile(r"https?://|index-url|find-links|trusted-host")
+REGISTRY = re.compile(r"https?://|index.url|find.links|trusted.host")
 
 
 def tracked() -> list[str]:
