@@ -60,3 +60,19 @@ def test_an_action_that_needs_a_collective_is_run_by_all_workers(train: Train) -
     """raydp#447: evaluation by the chief alone would wait for the others for ever."""
     outcome = train(workers=2)
     assert len(outcome["row_id"]) == 300
+
+
+def test_the_metrics_of_several_replicas_are_finite_and_those_of_one(train: Train) -> None:
+    """keras#21061, #21467, #20601: metrics turned NaN under a strategy."""
+    for where in ({"cpus": 2}, {"workers": 2}):
+        losses = train(**where)["losses"]
+        assert np.isfinite(losses).all()
+        assert losses == pytest.approx(train()["losses"], abs=TOLERANCE)
+
+
+@pytest.mark.timeout(120)
+def test_the_optimizer_applies_under_mirrored_and_comes_back(train: Train) -> None:
+    """TF#72686: applying gradients under MirroredStrategy hung for ever."""
+    outcome = train(cpus=2)
+    assert outcome["skipped"] == 0
+    assert difference(outcome, train()) <= TOLERANCE
