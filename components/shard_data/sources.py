@@ -175,7 +175,8 @@ def _unzip(name: str, data: bytes) -> Iterator[tuple[str, bytes]]:
                 raise UsageError(f"{name} is an archive without files")
             for member in inside:
                 yield from _unpack(f"{name}!{member}", archive.read(member))
-    except (zipfile.BadZipFile, RuntimeError, NotImplementedError, zlib.error) as error:
+    # RuntimeError: encrypted, or packed in a way that zipfile does not know.
+    except (zipfile.BadZipFile, RuntimeError, zlib.error) as error:
         raise UsageError(f"{name} cannot be unpacked: {error}") from None
 
 

@@ -20,6 +20,7 @@ from types import FrameType, TracebackType
 from typing import Any, NoReturn, Self
 
 from trainer.errors import EXIT_PEER_LOST, Stopped
+from trainer.run.background import Background
 
 # How long a stalled process may spend on saying so (a hung disk must not keep it).
 _LAST_WORDS_SECONDS = 3.0
@@ -101,8 +102,7 @@ class Watchdog:
         self._timeout_seconds = timeout_seconds
         self._on_stall = on_stall
         self._beats = 0
-        self._ended = threading.Event()
-        self._thread: threading.Thread | None = None
+        self._background = Background("watchdog", self._watch)
 
     def __enter__(self) -> Self:
         self.start()
@@ -123,20 +123,16 @@ class Watchdog:
     def start(self) -> None:
         """Begins to watch; counts as a beat."""
         self.beat()
-        self._thread = threading.Thread(target=self._watch, name="watchdog", daemon=True)
-        self._thread.start()
+        self._background.start()
 
     def stop(self) -> None:
         """Ends watching."""
-        self._ended.set()
-        if self._thread is not None:
-            self._thread.join()
-            self._thread = None
+        self._background.stop()
 
     def _watch(self) -> None:
         tick = min(1.0, self._timeout_seconds / 10)
         seen, silent, last = self._beats, 0.0, time.monotonic()
-        while not self._ended.wait(tick):
+        while not self._background.ended.wait(tick):
             now = time.monotonic()
             # A tick that took much longer than asked: this process was stopped, not its peers.
             silent, last = silent + min(now - last, 2 * tick), now

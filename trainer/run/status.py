@@ -15,6 +15,7 @@ from datetime import UTC, datetime
 from typing import Any, Literal
 
 from trainer.run import atomic
+from trainer.run.background import Background
 
 State = Literal["running", "completed", "preempted", "failed"]
 HEARTBEAT_SECONDS = 2.0
@@ -54,8 +55,7 @@ class Status:
         self.problem: str | None = None
         self._warned = False
         self._lock = threading.Lock()
-        self._ended = threading.Event()
-        self._thread: threading.Thread | None = None
+        self._background = Background("status", self._run)
 
     def update(
         self,
@@ -79,18 +79,14 @@ class Status:
     def start(self) -> None:
         """Writes now, and keeps `updated` fresh until `stop`."""
         self._beat()
-        self._thread = threading.Thread(target=self._run, name="status", daemon=True)
-        self._thread.start()
+        self._background.start()
 
     def stop(self) -> None:
         """Ends the heartbeat; the last state stays in the file."""
-        self._ended.set()
-        if self._thread is not None:
-            self._thread.join()
-            self._thread = None
+        self._background.stop()
 
     def _run(self) -> None:
-        while not self._ended.wait(HEARTBEAT_SECONDS):
+        while not self._background.ended.wait(HEARTBEAT_SECONDS):
             self._beat()
 
     def _beat(self) -> None:
