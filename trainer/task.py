@@ -17,8 +17,9 @@ from pydantic import BaseModel, ConfigDict
 from trainer.data.dataset import Dataset
 from trainer.data.input import Columns, Tensors
 from trainer.data.manifest import Feature, Manifest
+from trainer.errors import UsageError
 
-__all__ = ["Batch", "Objective", "Task", "Tensors"]
+__all__ = ["Batch", "Objective", "Sums", "Task", "Tensors", "raw"]
 
 
 @dataclass(frozen=True)
@@ -39,11 +40,26 @@ class Objective:
     """One loss and the variables (Keras variables) that it trains, by an optimizer of their own.
 
     loss(batch, training) returns float32 [rows], one value a row, not averaged, not weighted.
+    optimizer: makes it (inside the strategy's scope); default: what the configuration describes.
     """
 
     name: str
     loss: Callable[[Batch, bool], tf.Tensor]
     variables: Sequence[Any]
+    optimizer: Callable[[], keras.optimizers.Optimizer] | None = None
+
+
+@dataclass(frozen=True)
+class Sums:
+    """What one replica adds to the global sums of an objective.
+
+    gradients: of scale * loss, one for each of the objective's variables. loss: scalar float32, the
+    weighted sum over the rows. weight: scalar float32, the sum of the weights.
+    """
+
+    gradients: Sequence[tf.Tensor]
+    loss: tf.Tensor
+    weight: tf.Tensor
 
 
 class NoOptions(BaseModel):
@@ -102,6 +118,14 @@ class Task(tf.Module):
         """
         return features
 
+    def augment(self, features: Tensors, seed: tf.Tensor) -> Tensors:
+        """Changes preprocessed training rows [rows, …] at random; never evaluated or served ones.
+
+        Runs on the host. seed: int32 [rows, 2], a row's own, drawn from (seed, step, place in the
+        global batch): use `tf.random.stateless_*`, and the number of replicas changes nothing.
+        """
+        return features
+
     def loss(self, batch: Batch, training: bool) -> tf.Tensor:
         """Returns the loss of each row, float32 [rows]."""
         raise TypeError(f"{type(self).__name__} must define loss(batch, training)")
@@ -114,9 +138,79 @@ class Task(tf.Module):
         """
         raise TypeError(f"{type(self).__name__} must define serve(features)")
 
+    def metrics(self) -> Mapping[str, keras.metrics.Metric]:
+        """Returns Keras metrics of an evaluation during training, by name (inside the scope).
+
+        Each is updated with (label, `predictions`, weight); the mean `loss` is always there.
+        """
+        return {}
+
+    def predictions(self, batch: Batch) -> tf.Tensor:
+        """Returns what `metrics` see, [rows, …]: `probability`, `probabilities` or `prediction`."""
+        outputs = self.serve(batch.features)
+        for name in ("probability", "probabilities", "prediction"):
+            if name in outputs:
+                return outputs[name]
+        raise UsageError(
+            f"{type(self).__name__}.serve returns {', '.join(outputs)}, none of which metrics() "
+            "can be compared with: define predictions(batch)"
+        )
+
     def objectives(self) -> Sequence[Objective]:
         """Returns the losses of a step; default: `loss` over all trainable variables."""
         return (Objective("loss", self.loss, self.trained_variables()),)
+
+    def train_step(self, batch: Batch, scale: tf.Tensor) -> Mapping[str, Sums]:
+        """Returns, by objective, what this replica's rows add to the step.
+
+        Override it for a step that `objectives` cannot express; the loop still reduces, divides by
+        the global weight, unscales, tests for finiteness, clips and updates.
+
+        Args:
+          batch: this replica's rows (of one micro-batch).
+          scale: scalar float32, what gradients are a multiple of (float16; else 1).
+        """
+        return {o.name: self.sums(o, batch, scale) for o in self.objectives()}
+
+    def sums(self, objective: Objective, batch: Batch, scale: tf.Tensor) -> Sums:
+        """Returns the forward and backward pass of one objective."""
+        weight = tf.reduce_sum(batch.weight)
+        with tf.GradientTape() as tape:
+            per_row = one_a_row(objective.name, objective.loss(batch, True), batch.weight)
+            # The penalty counts once a global batch: over all replicas and micro-batches the
+            # weights add up to what the sum is divided by.
+            loss = tf.reduce_sum(per_row * batch.weight) + self.penalty() * weight
+            scaled = loss * scale
+        variables = raw(objective.variables)
+        gradients = tape.gradient(scaled, variables)
+        if all(g is None for g in gradients):
+            raise UsageError(
+                f"objective {objective.name!r} trains nothing: its loss depends on none of its "
+                f"{len(variables)} variables"
+            )
+        # A part may be out of use in this loss, as a discriminator is in the generator's.
+        found = [
+            tf.zeros_like(v) if g is None else tf.convert_to_tensor(g)
+            for v, g in zip(variables, gradients, strict=True)
+        ]
+        return Sums(found, loss, weight)
+
+    def batches(self, step: tf.Tensor, rows: tf.Tensor) -> Batch:
+        """Returns the rows of a step, made by the task itself; then no `--data` is read.
+
+        Runs inside the step, on the replica, with the weights of the moment.
+
+        Args:
+          step: scalar int32, from 0.
+          rows: int32 [rows], the places in the global batch that are this replica's. Draw each
+            row's randomness from (step, place), and the number of replicas changes nothing.
+        """
+        raise TypeError(f"{type(self).__name__} must define batches(step, rows)")
+
+    @property
+    def feeds_itself(self) -> bool:
+        """Whether `batches` is defined, so that no data set is read."""
+        return type(self).batches is not Task.batches
 
     def penalty(self) -> tf.Tensor:
         """Returns what regularisers add to the mean loss of a global batch, a scalar."""
@@ -129,3 +223,27 @@ class Task(tf.Module):
     def trained_variables(self) -> list[Any]:
         """Returns the trainable Keras variables of all models."""
         return [v for model in self.models().values() for v in model.trainable_variables]
+
+
+def one_a_row(name: str, loss: Any, weight: tf.Tensor) -> tf.Tensor:
+    """Returns an objective's loss as float32 [rows].
+
+    Raises:
+      UsageError: it has another shape ([rows, 1] or a mean would be broadcast against the weights,
+        and train something else), or is no floating-point number.
+    """
+    loss = tf.convert_to_tensor(loss)
+    if not loss.shape.is_compatible_with(weight.shape):
+        raise UsageError(
+            f"objective {name!r}: the loss has shape {loss.shape}, not {weight.shape}: return one "
+            "value a row, not averaged (a loss of [rows, 1] needs [:, 0]; a keras Loss needs "
+            "reduction=None)"
+        )
+    if not loss.dtype.is_floating:
+        raise UsageError(f"objective {name!r}: the loss is {loss.dtype.name}, not float32")
+    return tf.ensure_shape(tf.cast(loss, tf.float32), weight.shape)
+
+
+def raw(variables: Sequence[Any]) -> list[Any]:
+    """Returns the tf.Variable behind each Keras variable (itself, if it is one already)."""
+    return [v.value if isinstance(v, keras.Variable) else v for v in variables]

@@ -1,0 +1,122 @@
+"""Where a configuration comes from: flags over a YAML (or JSON) file over the defaults.
+
+Keys that `keys` does not list belong to the Task (`Task.Options`) and are checked once the Task is
+known.
+"""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any, Literal, get_args, get_origin
+
+import yaml
+from pydantic import BaseModel, ValidationError
+
+from trainer import files
+from trainer.config.keys import GROUPS, TrainConfig
+from trainer.errors import UsageError, suggestion
+
+# Characters of a value that an error repeats.
+_LONGEST_VALUE = 60
+
+
+def add_flags(parser: argparse.ArgumentParser) -> None:
+    """Adds `--<key> VALUE` for every key; values stay text until pydantic reads them."""
+    for title, group in GROUPS.items():
+        section = parser.add_argument_group(title)
+        for name, field in group.model_fields.items():
+            if name == "options":
+                continue
+            default = "" if field.is_required() or field.default is None else f" [{field.default}]"
+            section.add_argument(
+                "--" + name.replace("_", "-"),
+                dest=name,
+                default=argparse.SUPPRESS,
+                metavar=_metavar(field.annotation),
+                help=f"{field.description}{'' if default in (' [()]', ' [{}]') else default}",
+            )
+
+
+def _metavar(annotation: Any) -> str:
+    if get_origin(annotation) is Literal:
+        return "|".join(map(str, get_args(annotation)))
+    names = [getattr(t, "__name__", str(t)) for t in get_args(annotation)] or [annotation.__name__]
+    return {"str": "TEXT", "int": "N", "float": "X"}.get(names[0], names[0].upper())
+
+
+def load(file: str | None, flags: dict[str, Any]) -> TrainConfig:
+    """Returns the configuration of `file` (YAML or JSON) with `flags` over it.
+
+    Unknown top-level keys go to `options`: only the Task can tell whether they are right.
+
+    Raises:
+      UsageError: the file is not a mapping, or a value is missing or not allowed.
+    """
+    values = _read(file) if file else {}
+    values.pop("dataset_fingerprint", None)  # what a run's config.json has beside its configuration
+    if "options" in flags:
+        raise UsageError("--options is no flag: pass the Task's keys as flags of their own")
+    options = values.pop("options", None) or {}
+    if not isinstance(options, dict):
+        raise UsageError(f"options ({_short(options)}): expected `key: value` lines")
+    options = dict(options)
+    merged: dict[str, Any] = {}
+    for key, value in {**values, **flags}.items():
+        name = key.replace("-", "_")
+        (merged if name in TrainConfig.model_fields else options)[name] = value
+    try:
+        return TrainConfig.model_validate({**merged, "options": options})
+    except ValidationError as error:
+        raise UsageError(explain(error)) from None
+
+
+def _read(path: str) -> dict[str, Any]:
+    try:
+        values = yaml.safe_load(files.read_text(path))
+    except FileNotFoundError:
+        raise UsageError(f"--config {path}: no such file") from None
+    except OSError as error:
+        raise UsageError(f"--config {path} cannot be read: {error.strerror or error}") from None
+    except (yaml.YAMLError, ValueError) as error:
+        line = " ".join(str(error).split())
+        raise UsageError(f"--config {path} is not YAML: {line}") from None
+    if values is None:
+        return {}
+    if not isinstance(values, dict):
+        raise UsageError(f"--config {path}: expected `key: value` lines, got {_short(values)}")
+    return {str(key): value for key, value in values.items()}
+
+
+def parse_options(options_class: type[BaseModel], options: dict[str, Any]) -> Any:
+    """Returns the Task's options; a key that neither it nor TrainConfig knows is an error."""
+    own = list(options_class.model_fields)
+    for key in options:
+        if key in TrainConfig.model_fields and key not in own:
+            raise UsageError(f"config key {key!r} stands beside `options`, not inside it")
+        if key not in own:
+            near = suggestion(key, own + list(TrainConfig.model_fields))
+            raise UsageError(f"unknown config key {key!r}{near} (see --help)")
+    try:
+        return options_class.model_validate(options)
+    except ValidationError as error:
+        raise UsageError(explain(error)) from None
+
+
+def explain(error: ValidationError) -> str:
+    """Returns pydantic's first complaint as one line: key, value, rule."""
+    first = error.errors()[0]
+    key = ".".join(str(part) for part in first["loc"])
+    if first["type"] == "missing":
+        return f"{key} is required: pass --{key.replace('_', '-')}"
+    message = first["msg"].removeprefix("Value error, ")
+    if not key:
+        return message
+    return f"{key} ({_short(first['input'])}): {message[0].lower()}{message[1:]}"
+
+
+def _short(value: Any) -> str:
+    try:
+        text = str(value)
+    except ValueError:  # an int of more digits than Python spells out
+        return "a huge number"
+    return text if len(text) <= _LONGEST_VALUE else f"{text[: _LONGEST_VALUE - 3]}..."
