@@ -4,49 +4,99 @@ import multiprocessing
 import os
 import statistics
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 RUNS = 5
 
+Work = Callable[[], object]
+Pairs = Sequence[tuple[float, float]]
+
 
 @dataclass(frozen=True)
 class Result:
-    """ratio: ours against the other's, above 1 = ours is better. runs: the ratio of each pair."""
+    """One claim: ours against the other's.
+
+    ratio: above 1 = ours is better; of an upper bound (`stall_share`, `memory_growth`: the name
+    says it) ours / the other's, at most `target`. runs: the ratio of each pair. extra: figures
+    that are reported beside.
+    """
 
     bench: str
     ratio: float
     against: str
     target: float
     runs: tuple[float, ...]
+    upper_bound: bool = False
+    extra: Mapping[str, object] = field(default_factory=dict)
 
     @property
     def ok(self) -> bool:
-        return self.ratio >= self.target
+        return self.ratio <= self.target if self.upper_bound else self.ratio >= self.target
+
+    def line(self) -> dict[str, object]:
+        """Returns what `make bench` prints of it."""
+        return {
+            "bench": self.bench,
+            "ratio": self.ratio,
+            "against": self.against,
+            "target": self.target,
+            "ok": self.ok,
+            "runs": list(self.runs),
+            **self.extra,
+        }
+
+
+def result(
+    bench: str,
+    pairs: Pairs,
+    *,
+    against: str,
+    target: float,
+    upper_bound: bool = False,
+    extra: Mapping[str, object] | None = None,
+) -> Result:
+    """Returns the median over pairs of what ours and the other's took (seconds, bytes, …)."""
+    ratios = [o / t if upper_bound else t / o for o, t in pairs]
+    runs = tuple(round(ratio, 3) for ratio in ratios)
+    median = round(statistics.median(ratios), 3)
+    return Result(bench, median, against, target, runs, upper_bound, extra or {})
 
 
 def compare(
     bench: str,
     *,
-    ours: Callable[[], object],
-    other: Callable[[], object],
+    ours: Work,
+    other: Work,
     against: str,
     target: float,
     runs: int = RUNS,
+    upper_bound: bool = False,
 ) -> Result:
     """Compares CPU seconds, each call in a process forked from this one (imports are done here)."""
+    pairs = in_turns(ours, other, cpu_seconds, runs)
+    return result(bench, pairs, against=against, target=target, upper_bound=upper_bound)
+
+
+def in_turns(ours: Work, other: Work, measure: Callable[[Work], float], runs: int = RUNS) -> Pairs:
+    """Returns what `measure` says of (ours, other), who goes first changing from pair to pair."""
     pairs = []
     for turn in range(runs):
         order = (ours, other) if turn % 2 == 0 else (other, ours)
-        seconds = {work: cpu_seconds(work) for work in order}
-        pairs.append((seconds[ours], seconds[other]))
-    ratio = statistics.median(o for _, o in pairs) / statistics.median(o for o, _ in pairs)
-    each = tuple(round(theirs / mine, 3) for mine, theirs in pairs)
-    return Result(bench, round(ratio, 3), against, target, each)
+        measured = {work: measure(work) for work in order}
+        pairs.append((measured[ours], measured[other]))
+    return pairs
 
 
-def cpu_seconds(work: Callable[[], object]) -> float:
+def wall_seconds(work: Work) -> float:
+    """Returns how long `work` takes in this process."""
+    began = time.perf_counter()
+    work()
+    return time.perf_counter() - began
+
+
+def cpu_seconds(work: Work) -> float:
     """Returns user + system seconds of `work`, run in a forked process, its children included."""
     context = multiprocessing.get_context("fork")
     receiver, sender = context.Pipe(duplex=False)
@@ -59,7 +109,7 @@ def cpu_seconds(work: Callable[[], object]) -> float:
         process.join()
 
 
-def _measured(work: Callable[[], object], sender: Any) -> None:
+def _measured(work: Work, sender: Any) -> None:
     before = _spent()
     work()
     sender.send(_spent() - before)
