@@ -18,10 +18,10 @@ from typing import Any
 import tensorflow as tf
 
 from trainer.errors import CastellError, UsageError
-from trainer.run import atomic, commits
+from trainer.run import atomic, belonging, commits
 from trainer.run.commits import Commit, commit_at, latest
 
-__all__ = ["Commit", "SaveFailed", "commit_at", "latest", "restore", "save"]
+__all__ = ["Commit", "SaveFailed", "commit_at", "latest", "restore", "save", "snapshot", "write"]
 
 _BUNDLE = "variables"
 # Differing variables that an error spells out.
@@ -39,23 +39,47 @@ def save(
     meta: dict[str, Any],
     keep: int,
 ) -> Commit:
-    """Writes a checkpoint and deletes all but the newest `keep`.
+    """Writes a checkpoint, now, and deletes all but the newest `keep`; see `snapshot`, `write`.
+
+    `saver.Saver` does the same while training goes on.
+    """
+    commit = write(directory, step, snapshot(variables), meta)
+    commits.prune(directory, step, keep)
+    return commit
+
+
+def snapshot(variables: Mapping[str, tf.Variable]) -> dict[str, tf.Tensor]:
+    """Returns the values of this moment, in host memory, for `write` in any thread.
+
+    On the host nothing is copied here: value and variable share a buffer, and the first update of
+    each variable makes a copy of it as long as the value is held. From another device the values
+    are copied at once, whose memory a second copy might not fit in.
 
     Only the chief calls it. Nothing here is a collective, so no variable may be one that is
     aggregated on reading (metrics, for instance).
 
     Args:
+      variables: unique, stable name to tf.Variable or distributed variable; not a Keras variable.
+    """
+    with tf.device("CPU:0"):
+        return {n: tf.identity(_local_value(n, variable)) for n, variable in variables.items()}
+
+
+def write(
+    directory: str, step: int, values: Mapping[str, tf.Tensor], meta: dict[str, Any]
+) -> Commit:
+    """Writes the checkpoint of `step`: data first, COMMIT last.
+
+    Args:
       directory: the run's checkpoints; created if missing.
       step: optimizer steps done; a checkpoint of the same step is replaced.
-      variables: unique, stable name to tf.Variable or distributed variable.
+      values: what `snapshot` returned.
       meta: JSON values kept beside the data.
-      keep: how many checkpoints stay, this one included; at least 1.
 
     Raises:
       SaveFailed: disk full or not writable; earlier checkpoints are untouched and nothing
         half-written remains.
     """
-    values = {name: _local_value(name, variable) for name, variable in variables.items()}
     name = commits.step_name(step)
     temporary = os.path.join(directory, commits.SAVING_PREFIX + name)
     try:
@@ -63,17 +87,19 @@ def save(
         shutil.rmtree(temporary, ignore_errors=True)
         os.mkdir(temporary)
         _write_bundle(temporary, values)
-        commit = _publish(temporary, os.path.join(directory, name), step, values, meta)
+        return _publish(temporary, os.path.join(directory, name), step, values, meta)
     except (OSError, tf.errors.OpError) as error:
         shutil.rmtree(temporary, ignore_errors=True)
         raise SaveFailed(
             f"checkpoint of step {step} in {directory} could not be written: {_why(error)}"
         ) from error
-    commits.prune(directory, step, keep)
-    return commit
 
 
-def restore(commit: Commit, variables: Mapping[str, tf.Variable]) -> None:
+def restore(
+    commit: Commit,
+    variables: Mapping[str, tf.Variable],
+    identity: Mapping[str, Any] | None = None,
+) -> None:
     """Assigns the saved values; every process of a cluster calls it for itself.
 
     Works inside and outside a strategy's scope, in a cross-replica context, without a collective.
@@ -82,11 +108,15 @@ def restore(commit: Commit, variables: Mapping[str, tf.Variable]) -> None:
       commit: what `latest` or `commit_at` returned.
       variables: as given to `save`: the same names, shapes and dtypes. A whole group (names with
         the same first part, as `optimizer/…`) may be left out: serving needs no optimizer.
+      identity: what the run here is (`belonging.identity`); default: not compared.
 
     Raises:
-      UsageError: names, shapes or dtypes differ (they are listed; nothing is assigned), or the
-        files were damaged after `commit` was looked at.
+      UsageError: the checkpoint is another run's (the differing keys are listed), names, shapes or
+        dtypes differ (they are listed; nothing is assigned), or the files were damaged after
+        `commit` was looked at.
     """
+    if identity is not None:
+        belonging.check(commit, identity)
     saved = _reading(commit, lambda: commits.read(commit.path))["variables"]
     _check_fit(commit, saved, {name: _describe(v) for name, v in variables.items()})
     prefix = os.path.join(commit.path, _BUNDLE)

@@ -8,12 +8,13 @@ data files.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
 import re
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Any
 
@@ -173,13 +174,13 @@ def commit_at(directory: str, step: int) -> Commit:
         raise UsageError(f"checkpoint {path} is not whole: {reason}; others: {others}") from None
 
 
-def prune(directory: str, step: int, keep: int) -> None:
+def prune(directory: str, step: int, keep: int, spared: Collection[int] = ()) -> None:
     """Deletes what the checkpoint just written at `step` makes superfluous.
 
-    That is all but the newest `keep` commits up to `step`, directories without COMMIT.json, and
-    leftovers. Later steps (damaged ones, passed over at the start) neither count nor are touched:
-    the run replaces them when it comes there. An error is no reason to stop: the next save tries
-    again.
+    That is all but the newest `keep` commits up to `step` and those of the steps `spared`,
+    directories without COMMIT.json, and leftovers. Later steps (damaged ones, passed over at the
+    start) neither count nor are touched: the run replaces them when it comes there. An error is no
+    reason to stop: the next save tries again.
     """
     committed: list[int] = []
     for there in steps_in(directory):
@@ -189,10 +190,12 @@ def prune(directory: str, step: int, keep: int) -> None:
         elif there <= step:
             committed.append(there)
     for there in committed[:-keep]:
-        discard(os.path.join(directory, step_name(there)))
-    for name in os.listdir(directory):
-        if name.startswith((SAVING_PREFIX, DISCARDED_PREFIX)):
-            shutil.rmtree(os.path.join(directory, name), ignore_errors=True)
+        if there not in spared:
+            discard(os.path.join(directory, step_name(there)))
+    with contextlib.suppress(OSError):
+        for name in os.listdir(directory):
+            if name.startswith((SAVING_PREFIX, DISCARDED_PREFIX)):
+                shutil.rmtree(os.path.join(directory, name), ignore_errors=True)
 
 
 def discard(path: str) -> None:

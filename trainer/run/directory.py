@@ -19,14 +19,13 @@ from trainer.data.dataset import Dataset
 from trainer.data.manifest import Manifest
 from trainer.errors import UsageError
 from trainer.run import atomic, commits
+from trainer.run.differences import differences
 
 # What may stand in a directory that is not a run yet: the launcher opens logs, and a start that
 # failed writes its status, before the configuration is written.
 _BEFORE_CONFIG = frozenset({"logs", "status.json"})
-_LONGEST_VALUE = 60
 # A killed predecessor may take a moment to be gone.
 _LOCK_SECONDS = 5.0
-_ABSENT = object()
 
 
 class RunDirectory:
@@ -110,9 +109,9 @@ class RunDirectory:
         if not self._has_checkpoints():
             return
         differing = [
-            f"{key} is {_show(there)} there and {_show(now)} now"
-            for key, there, now in _differences(self.read_config(), _plain(config))
-            if key.partition(".")[0] not in resumable
+            f"{difference} now"
+            for difference in differences(self.read_config(), config)
+            if difference.key.partition(".")[0] not in resumable
         ]
         if differing:
             raise UsageError(
@@ -164,7 +163,7 @@ class RunDirectory:
             for path in (self.path, self.checkpoints, self.logs):
                 created.extend(_make_directories(path))
             self.lock()
-            atomic.write_json(self._config, _plain(config))
+            atomic.write_json(self._config, config)
         except OSError as error:
             for path in reversed(created):
                 with contextlib.suppress(OSError):
@@ -271,29 +270,3 @@ def _make_directories(path: str) -> list[str]:
         parent = os.path.dirname(parent)
     os.makedirs(path, exist_ok=True)
     return missing
-
-
-def _plain(value: Any) -> Any:
-    """The value as JSON gives it back, so that a tuple equals the list that was stored."""
-    return json.loads(json.dumps(value))
-
-
-def _differences(
-    there: dict[str, Any], now: dict[str, Any], prefix: str = ""
-) -> list[tuple[str, Any, Any]]:
-    """Lists (dotted key, stored value, present value) of what is not equal, sorted by key."""
-    found: list[tuple[str, Any, Any]] = []
-    for key in sorted(there.keys() | now.keys()):
-        old, new = there.get(key, _ABSENT), now.get(key, _ABSENT)
-        if isinstance(old, dict) and isinstance(new, dict):
-            found.extend(_differences(old, new, f"{prefix}{key}."))
-        elif old != new:
-            found.append((prefix + key, old, new))
-    return found
-
-
-def _show(value: Any) -> str:
-    if value is _ABSENT:
-        return "not set"
-    text = json.dumps(value)
-    return text if len(text) <= _LONGEST_VALUE else f"{text[: _LONGEST_VALUE - 3]}..."

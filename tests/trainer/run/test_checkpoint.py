@@ -7,13 +7,11 @@ import os
 import resource
 import shutil
 import signal
-import subprocess
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
+from tests.trainer.run.disks import small_disk
 from tests.trainer.run.saving import (
     MANY_ROWS,
     ROWS,
@@ -181,19 +179,6 @@ def test_a_kill_in_the_middle_of_saving_leaves_a_whole_checkpoint(tmp_path: Path
     assert killed_inside
     run(save_steps, str(directory), [1000], 1, log=tmp_path / "last.log")
     assert os.listdir(directory) == ["step-00001000"]
-
-
-@contextmanager
-def small_disk(path: Path) -> Iterator[bool]:
-    """A disk of 1 MB at `path`; False where mounting is not allowed."""
-    path.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(path)]
-    mounted = subprocess.run(mount, check=False, capture_output=True).returncode == 0
-    try:
-        yield mounted
-    finally:
-        if mounted:
-            subprocess.run(["umount", "-l", str(path)], check=True)
 
 
 def fill_the_disk(directory: str, mounted: bool) -> None:
