@@ -26,12 +26,19 @@ def make_dataset(
     shards: int = 4,
     seed: int = 0,
     block_rows: int = 64,
+    weights: bool = False,
 ) -> Dataset:
-    """Writes a dataset whose label depends on x0, n and color, and opens it."""
+    """Writes a dataset whose label depends on x0, n and color, and opens it.
+
+    weights: a column w, from 0 to 3, that the label does not depend on.
+    """
     root = Path(path)
     rng = np.random.default_rng(seed)
     columns, classes = _columns(rng, rows, kind)
     label_dtype: Any = "float32" if kind == "regression" else "int64"
+    weight = (Feature(name="w", dtype="float32"),) if weights else ()
+    if weights:
+        columns["w"] = Column(rng.integers(0, 4, rows).astype(np.float32))
     features = plan_storage(
         (
             Feature(name="x0", dtype="float32", nullable=True),
@@ -39,6 +46,7 @@ def make_dataset(
             Feature(name="n", dtype="int64", nullable=True),
             Feature(name="color", dtype="string", nullable=True, dictionary=COLORS),
             Feature(name="y", dtype=label_dtype),
+            *weight,
         )
     )
     order = rng.permutation(rows)
@@ -131,14 +139,21 @@ def _statistics(
             )
             continue
         there = values[~np.isnan(values) if values.dtype == np.float32 else values != NULL_INT]
+        distinct, times = np.unique(there, return_counts=True)
         figures[name] = FeatureStatistics(
             count=len(there),
             missing=len(values) - len(there),
-            distinct=len(np.unique(there)),
+            distinct=len(distinct),
             mean=float(there.mean()),
             std=float(there.std()),
             min=float(there.min()),
             max=float(there.max()),
             quantiles=tuple(float(q) for q in np.quantile(there, np.linspace(0, 1, 11))),
+            vocabulary=None if values.dtype == np.float32 else _ranked(distinct, times),
         )
     return SplitStatistics(rows=len(ids), features=figures)
+
+
+def _ranked(distinct: Any, times: Any) -> tuple[tuple[str, int], ...]:
+    order = np.argsort(-times, kind="stable")
+    return tuple((str(distinct[i]), int(times[i])) for i in order)

@@ -17,6 +17,8 @@ from trainer.config import MOST_STEPS, RESUMABLE_KEYS, TrainConfig, parse_option
 from trainer.data import lanes as lane_plan
 from trainer.data.dataset import Dataset
 from trainer.data.lanes import Lanes
+from trainer.data.source import open_data
+from trainer.data.weighting import check_weights
 from trainer.errors import UsageError
 from trainer.run.directory import RunDirectory
 from trainer.tasks import options_class
@@ -43,7 +45,7 @@ class Plan:
     @property
     def fingerprint(self) -> str:
         """Equal on all workers of a run (paths may differ from one to another)."""
-        shared = {k: v for k, v in self.stored.items() if k not in ("data", "output")}
+        shared = {k: v for k, v in self.stored.items() if k not in ("data", "output", "cache")}
         return hashlib.sha256(json.dumps(shared, sort_keys=True).encode()).hexdigest()
 
 
@@ -55,9 +57,10 @@ def make_plan(config: TrainConfig, spec: ClusterSpec) -> Plan:
     """
     if options := options_class(config.task):
         parse_options(options, config.options)
-    dataset = Dataset.open(config.data)
+    dataset = open_data(config)
     dataset.check_sizes("train")
     dataset.check_statistics("train")
+    check_weights(dataset, "train")
     choice = strategies.choose(spec, config.strategy, glimpse_devices(), config.cpu_replicas)
     split = dataset.split("train")
     # The cores of a TPU are counted once it runs; then the lanes are planned again.

@@ -126,6 +126,11 @@ class Task(tf.Module):
         """
         return features
 
+    @property
+    def augments(self) -> bool:
+        """Whether `augment` is defined."""
+        return type(self).augment is not Task.augment
+
     def loss(self, batch: Batch, training: bool) -> tf.Tensor:
         """Returns the loss of each row, float32 [rows]."""
         raise TypeError(f"{type(self).__name__} must define loss(batch, training)")

@@ -74,168 +74,11 @@ def train(plan: Plan) -> None:
         )
         stop.rearm()
         with _losses_named(spec):
-            worker = _Worker(plan, strategy, stop)
+            worker = Worker(plan, strategy, stop)
         if spec.is_chief:
             worker.directory.lock()
         with _status(plan, strategy, worker) as status, _losses_named(spec):
             worker.run(status)
-
-
-class _Worker:
-    """One process's part of a run; the chief also writes."""
-
-    def __init__(
-        self, plan: Plan, strategy: tf.distribute.Strategy, stop: faults.StopRequest
-    ) -> None:
-        self._plan = plan
-        self._strategy = strategy
-        self._stop = stop
-        self._agree = make_agree(strategy, plan.spec.world_size)
-        self.directory = RunDirectory(plan.config.output)
-        pids = [0] * plan.spec.world_size
-        pids[plan.spec.rank] = os.getpid()
-        self.pids = self._agree(pids)
-        self.step = 0
-
-    def run(self, status: Status | None) -> None:
-        """Builds, restores, trains, and waits for the others before it returns.
-
-        status: told how far the run is; None on all but the chief.
-        """
-        plan, config, strategy = self._plan, self._plan.config, self._strategy
-        lanes = plan_lanes(config, plan.dataset, strategy.num_replicas_in_sync)
-        task, optimizers = self._build()
-        columns = task.columns(plan.dataset)  # a column that is not there leaves no run behind
-        self._variables = all_variables(task, optimizers)
-        if plan.spec.is_chief:
-            self.directory.start(plan.stored, RESUMABLE_KEYS)
-            self.directory.keep_dataset(plan.dataset)
-        self.step = start = self._restore()
-        assert config.steps is not None, "make_plan resolves steps"
-        last = config.steps
-        if start >= last:
-            self._say(f"nothing to do: {config.output} has done {start} of {last} steps")
-            self._agree([0])
-            return
-        rows = config.global_batch // strategy.num_replicas_in_sync
-        in_a_call = min(config.steps_per_call, last - start, _most_steps(columns, rows))
-        config = config.model_copy(update={"steps_per_call": in_a_call})
-        feeds = [
-            training_batches(
-                columns, "train", task.preprocess, lanes,
-                replica=replica, replicas=strategy.num_replicas_in_sync,
-                step=start, last=last, steps=in_a_call,
-            )
-            for replica in self._local_replicas()
-        ]  # fmt: skip
-        _inputs.extend(feeds)
-        with self._writer(start) as writer, self._watchdog(status) as watchdog:
-
-            def beat(step: int) -> None:
-                self.step = step
-                watchdog.beat()
-                if status is not None:
-                    status.note(step)
-
-            hooks = Hooks(
-                save=self._save,
-                write=writer,
-                beat=beat,
-                stop_requested=lambda: self._stop.requested,
-                agree=self._agree,
-            )
-            (optimizer, *_) = optimizers.values()
-            Loop(
-                TrainStep(task, strategy, optimizers, config),
-                strategy, feeds, config, lambda: float(optimizer.learning_rate), hooks,
-            ).run(start)  # fmt: skip
-            self._agree([0])  # who leaves first takes the others' connections along
-        self._say(
-            f"{config.output} is trained: {last:,} steps; next: castell evaluate --run "
-            f"{config.output} --data {config.data} --split test --output {config.output}-evaluation"
-        )
-
-    def _build(self) -> tuple[Task, dict[str, keras.optimizers.Optimizer]]:
-        config = self._plan.config
-        with self._strategy.scope():
-            keras.utils.set_random_seed(config.seed)
-            task = build_task(config, self._plan.dataset)
-            _refuse_drifting_layers(task, self._strategy.num_replicas_in_sync)
-            seeds.reseed(task.models(), config.seed)
-            optimizers = {}
-            for objective in task.objectives():
-                optimizers[objective.name] = make_optimizer(config, config.steps or 0)
-                optimizers[objective.name].build(list(objective.variables))
-        return task, optimizers
-
-    def _restore(self) -> int:
-        """Loads the newest whole checkpoint, the same one on all workers; returns its step."""
-        commit = None
-        if self._plan.spec.is_chief:
-            commit = checkpoint.latest(self.directory.checkpoints, self._say)
-        # The chief decides: what another one sees on a shared disk may be older.
-        (step,) = self._agree([commit.step if commit else 0])
-        if step == 0:
-            return 0
-        commit = commit or checkpoint.commit_at(self.directory.checkpoints, step)
-        checkpoint.restore(commit, self._variables)
-        self._say(f"resuming {self._plan.config.output} from step {step}")
-        return step
-
-    def _save(self, step: int) -> None:
-        if not self._plan.spec.is_chief:
-            return
-        plan = self._plan
-        meta = {
-            "task": plan.config.task,
-            "config_fingerprint": plan.fingerprint,
-            "dataset_fingerprint": plan.dataset.manifest.fingerprint,
-            "workers": plan.spec.world_size,
-            "replicas": self._strategy.num_replicas_in_sync,
-            "strategy": plan.choice.name,
-        }
-        keep = plan.config.keep_checkpoints
-        checkpoint.save(self.directory.checkpoints, step, self._variables, meta, keep)
-
-    def _local_replicas(self) -> range:
-        count = self._strategy.num_replicas_in_sync // self._plan.spec.world_size
-        return range(self._plan.spec.rank * count, (self._plan.spec.rank + 1) * count)
-
-    @contextmanager
-    def _writer(self, start: int) -> Iterator[Callable[[int, Metrics], None]]:
-        """Yields what writes training metrics: everything on the chief, nothing elsewhere."""
-        if not self._plan.spec.is_chief:
-            yield lambda step, values: None
-            return
-        output = self._plan.config.output
-        writer: Writer = make_writers(output, start=start, total=self._plan.config.steps or 0)
-
-        def write(step: int, values: Metrics) -> None:
-            try:
-                writer.write(step, "train", values)
-            except (OSError, tf.errors.OpError) as error:
-                raise checkpoint.SaveFailed(
-                    f"the metrics of step {step} could not be written to {output}: {error}"
-                ) from error
-
-        try:
-            yield write
-        finally:
-            writer.close()
-
-    def _watchdog(self, status: Status | None) -> faults.Watchdog:
-        """A call that never returns ends the process with 138."""
-
-        def on_stall(reason: str) -> None:
-            if status is not None:
-                status.update("failed", self.step, exit_code=EXIT_PEER_LOST, reason=reason)
-
-        # A collective gives up by itself first and says which; this catches what is no collective.
-        return faults.Watchdog(2 * self._plan.config.collective_timeout_seconds, on_stall)
-
-    def _say(self, line: str) -> None:
-        if self._plan.spec.is_chief:
-            say(line)
 
 
 @contextmanager
@@ -252,7 +95,7 @@ def _losses_named(spec: ClusterSpec) -> Iterator[None]:
 
 @contextmanager
 def _status(
-    plan: Plan, strategy: tf.distribute.Strategy, worker: _Worker
+    plan: Plan, strategy: tf.distribute.Strategy, worker: Worker
 ) -> Iterator[Status | None]:
     """Keeps status.json true while the chief works, and writes how it ended."""
     if not plan.spec.is_chief:
@@ -284,25 +127,3 @@ def _status(
     finally:
         status.update(state, worker.step, exit_code=code, reason=reason)
         status.stop()
-
-
-def _most_steps(columns: Columns, rows: int) -> int:
-    """Returns how many steps of `rows` rows a super-batch may hold."""
-    values = sum(math.prod(n or 1 for n in feature.shape) for feature in columns.features)
-    return max(1, _SUPER_BATCH_BYTES // (8 * rows * max(values, 1)))
-
-
-def _refuse_drifting_layers(task: Task, replicas: int) -> None:
-    """BatchNormalization keeps statistics of its own on each replica; only the first are saved."""
-    for name, model in task.models().items() if replicas > 1 else ():
-        for layer in model._flatten_layers():
-            if isinstance(layer, keras.layers.BatchNormalization) and not layer.synchronized:
-                raise UsageError(
-                    f"layer {layer.name!r} of {name}: BatchNormalization drifts between "
-                    f"{replicas} replicas: pass synchronized=True"
-                )
-
-
-def say(line: str) -> None:
-    """Prints a line for people."""
-    print(line, file=sys.stderr, flush=True)

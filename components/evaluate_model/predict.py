@@ -14,6 +14,7 @@ from trainer.cluster import strategy as strategies
 from trainer.cluster.devices import find_devices
 from trainer.cluster.spec import ClusterSpec
 from trainer.data.dataset import Dataset
+from trainer.data.weighting import weighted
 from trainer.loop.predict import Predictions, predict
 from trainer.trained import Trained, load
 
@@ -53,6 +54,7 @@ def predict_split(
     """
     with strategy.scope():
         trained = load(run, step=step, data=dataset.path)
+    dataset = weighted(dataset, trained.config.weight_column)
     task = task_for(trained, dataset)
     predictions = predict(task, strategy, dataset, split, batch=batch, progress=progress)
     check_once(predictions.row_id, dataset.split(split).rows)

@@ -22,6 +22,7 @@ from trainer.data.blocks import NULL_INT
 from trainer.data.dataset import Dataset
 from trainer.data.example import Example
 from trainer.data.manifest import Feature
+from trainer.data.weighting import weighted
 from trainer.errors import CastellError, UsageError
 from trainer.loop.predict import predict
 from trainer.task import Task
@@ -66,7 +67,8 @@ def export(options: ExportOptions, report: Callable[[str], None] = _silent) -> E
         options.output, marker=f"{EXTRA}/{DESCRIPTION}", names=_NAMES, kind="export"
     ) as directory:
         trained = load(options.run, step=options.step, data=options.data)
-        sample = take_sample(Dataset.open(trained.dataset.path))
+        data = Dataset.open(trained.dataset.path)
+        sample = take_sample(weighted(data, trained.config.weight_column))
         features = trained.task.inputs(trained.dataset.manifest)
         task = task_for(trained, sample.dataset)
         report(f"export {options.run}: step {trained.step:,}, {len(features)} columns")

@@ -8,7 +8,12 @@ import numpy as np
 import numpy.typing as npt
 
 from components.shard_data.series import Series
-from trainer.data.statistics import FeatureStatistics, SplitStatistics, Statistics
+from trainer.data.statistics import (
+    MOST_COUNTED,
+    FeatureStatistics,
+    SplitStatistics,
+    Statistics,
+)
 
 Floats = npt.NDArray[np.float64]
 
@@ -45,10 +50,11 @@ def _column(series: Series) -> FeatureStatistics:
         return FeatureStatistics(count=count, missing=absent, distinct=0)
     wide = values.astype(np.float64)
     counts, edges = _histogram(wide)
+    distinct, times = np.unique(values, return_counts=True)
     return FeatureStatistics(
         count=count,
         missing=absent,
-        distinct=len(np.unique(values)),
+        distinct=len(distinct),
         mean=float(wide.mean()),
         std=float(wide.std()),
         min=float(wide.min()),
@@ -56,7 +62,18 @@ def _column(series: Series) -> FeatureStatistics:
         quantiles=tuple(np.quantile(wide, _QUANTILES).tolist()),
         histogram_edges=tuple(edges.tolist()),
         histogram_counts=tuple(counts.tolist()),
+        vocabulary=_counted(distinct, times),
     )
+
+
+def _counted(
+    values: npt.NDArray[np.generic], times: npt.NDArray[np.int64]
+) -> tuple[tuple[str, int], ...] | None:
+    """Returns whole numbers and how often they are there, if they are few."""
+    if values.dtype != np.int64 or len(values) > MOST_COUNTED:
+        return None
+    order = np.argsort(-times, kind="stable")
+    return tuple((str(values[i]), int(times[i])) for i in order)
 
 
 def _histogram(wide: Floats) -> tuple[npt.NDArray[np.int64], Floats]:

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ValidationError
 
 from trainer import files
 from trainer.data.blocks import plan_storage
-from trainer.data.manifest import FORMAT_VERSION, Manifest, Split
+from trainer.data.manifest import FORMAT_VERSION, Feature, Label, Manifest, Split
 from trainer.data.statistics import SplitStatistics, Statistics
 from trainer.errors import UsageError
 
@@ -19,11 +19,15 @@ _Content = TypeVar("_Content", bound=BaseModel)
 
 @dataclass(frozen=True)
 class Dataset:
-    """What `Task.build` learns about the data: columns, label, sizes and statistics."""
+    """What `Task.build` learns about the data: columns, label, sizes and statistics.
+
+    class_weights: how much a training row counts, by the index of its class; None: 1.
+    """
 
     path: str
     manifest: Manifest
     statistics: Statistics
+    class_weights: tuple[float, ...] | None = None
 
     @classmethod
     def open(cls, path: str) -> Dataset:
@@ -39,6 +43,22 @@ class Dataset:
         if manifest.layout == "rows":  # read into blocks, so that the rest knows one layout
             manifest = manifest.model_copy(update={"features": plan_storage(manifest.features)})
         return cls(path, manifest, statistics)
+
+    @classmethod
+    def nothing(cls) -> Dataset:
+        """Returns what a task that feeds itself is built with."""
+        label = Feature(name="label", dtype="float32")
+        manifest = Manifest(
+            layout="blocks", block_rows=1, features=plan_storage([label]),
+            label=Label(name=label.name, kind="regression"),
+            splits={}, seed=0, split_rule={}, source={},
+        )  # fmt: skip
+        return cls("", manifest, Statistics(splits={}))
+
+    @property
+    def is_nothing(self) -> bool:
+        """Whether no data was named."""
+        return not self.manifest.splits
 
     def split(self, name: str) -> Split:
         """Returns a split; UsageError naming those there are."""

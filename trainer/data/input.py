@@ -6,7 +6,6 @@ columns get their names, and the Task's preprocessing runs over all rows of a su
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -20,6 +19,8 @@ from trainer.data.feed import lanes_of, super_batches
 from trainer.data.lanes import Lanes
 from trainer.data.manifest import Feature
 from trainer.data.rows import label_values
+from trainer.data.rowseeds import places, row_seeds
+from trainer.data.weighting import row_weights
 
 Tensors = dict[str, tf.Tensor]
 
@@ -38,13 +39,17 @@ class Columns:
     features: tuple[Feature, ...]
     codes: bool
 
-    def arrays(self, block: Block) -> dict[str, Any]:
-        """Returns what a generator yields for the rows of `block`: packs whole, others by name."""
+    def arrays(self, block: Block, *, training: bool = False) -> dict[str, Any]:
+        """Returns what a generator yields for the rows of `block`: packs whole, others by name.
+
+        `label` and `weight` (float32 [rows]) stand beside them; class weights count in training.
+        """
         arrays: dict[str, Any] = {f"pack/{key}": block.packs[key] for key in self._packs()}
         for feature in self.features:
             if not _is_packed(feature):
-                arrays[feature.name] = block.column(feature).values
+                arrays[f"column/{feature.name}"] = block.column(feature).values
         arrays["label"] = label_values(self.dataset, block)
+        arrays["weight"] = row_weights(self.dataset, block, training=training)
         return arrays
 
     def signature(self, rows: int) -> dict[str, tf.TensorSpec]:
@@ -60,8 +65,9 @@ class Columns:
         for feature in self.features:
             if not _is_packed(feature):
                 dtype = tf.string if feature.dtype == "string" else feature.dtype
-                specs[feature.name] = tf.TensorSpec([rows, *feature.shape], dtype)
+                specs[f"column/{feature.name}"] = tf.TensorSpec([rows, *feature.shape], dtype)
         specs["label"] = tf.TensorSpec([rows], self.label_dtype)
+        specs["weight"] = tf.TensorSpec([rows], tf.float32)
         return specs
 
     @property
@@ -75,7 +81,7 @@ class Columns:
         for feature in self.features:
             storage = feature.storage
             if storage is None or not _is_packed(feature):
-                features[feature.name] = arrays[feature.name]
+                features[feature.name] = arrays[f"column/{feature.name}"]
                 continue
             value = arrays[f"pack/{storage.key}"][:, storage.index]
             if feature.dictionary is not None and not self.codes:
@@ -106,11 +112,14 @@ def training_batches(
     step: int,
     last: int,
     steps: int,
+    augment: Callable[[Tensors, tf.Tensor], Tensors] | None = None,
+    seed: int = 0,
 ) -> Iterator[tuple[Tensors, tf.Tensor, tf.Tensor]]:
     """Yields (features, label, weight) of one replica's super-batches, steps `step` to `last` - 1.
 
-    Each tensor has shape [steps, global_batch / replicas, …], static; weights are 1. The last
-    super-batch is whole, too: what lies beyond `last` is not for use.
+    Each tensor has shape [steps, global_batch / replicas, …], static. The last super-batch is
+    whole, too: what lies beyond `last` is not for use. `augment` changes what `preprocess`
+    returned, given a seed for each row that comes from (`seed`, step, place in the global batch).
 
     Raises (from the iterator):
       DamagedShard: what was read is not what the manifest says.
@@ -122,22 +131,32 @@ def training_batches(
     def generate() -> Iterator[dict[str, Any]]:
         try:
             blocks = super_batches(columns.dataset, split, lanes, which, step=step, steps=steps)
-            for block in itertools.islice(blocks, -(-(last - step) // steps)):
-                yield columns.arrays(block)
+            for first in range(step, last, steps):
+                arrays = columns.arrays(next(blocks), training=True)
+                if augment is not None:
+                    arrays["seeds"] = row_seeds(seed, first, steps, where)
+                yield arrays
         except Exception as error:
             failure.append(error)
             raise
+
+    signature = columns.signature(steps * rows)
+    if augment is not None:
+        where = places(which, lanes.rows_per_step)
+        signature["seeds"] = tf.TensorSpec([steps * rows, 2], tf.int32)
 
     def shape(value: tf.Tensor) -> tf.Tensor:
         return tf.reshape(value, [steps, rows, *value.shape[1:]])
 
     def finish(arrays: dict[str, tf.Tensor]) -> tuple[Any, tf.Tensor, tf.Tensor]:
         features = preprocess(columns.named(arrays))
-        weight = tf.ones([steps, rows], tf.float32)
-        return {k: shape(v) for k, v in features.items()}, shape(arrays["label"]), weight
+        if augment is not None:
+            features = augment(features, arrays["seeds"])
+        label, weight = shape(arrays["label"]), shape(arrays["weight"])
+        return {k: shape(v) for k, v in features.items()}, label, weight
 
     pipeline = (
-        tf.data.Dataset.from_generator(generate, output_signature=columns.signature(steps * rows))
+        tf.data.Dataset.from_generator(generate, output_signature=signature)
         .map(finish)
         .prefetch(PREFETCH)
     )
@@ -155,11 +174,13 @@ def training_batches(
 
 
 def padded(arrays: dict[str, Any], rows: int) -> dict[str, Any]:
-    """Returns the arrays [n, …] with their first row repeated up to `rows` rows."""
+    """Returns the arrays [n, …] with copies of their first row, of weight 0, up to `rows` rows."""
     missing = rows - len(arrays["label"])
     if missing == 0:
         return arrays
-    return {
+    filled = {
         key: np.concatenate([values, np.repeat(values[:1], missing, axis=0)])
         for key, values in arrays.items()
     }
+    filled["weight"][-missing:] = 0
+    return filled

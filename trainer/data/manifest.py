@@ -105,6 +105,8 @@ class Manifest(_Frozen):
     source: dict[str, Any]
     dropped: tuple[dict[str, Any], ...] = ()
     notes: tuple[str, ...] = ()
+    # Chosen by a run, not by the data: how much a row counts.
+    weight_column: str | None = None
 
     @model_validator(mode="after")
     def _columns_fit(self) -> Self:
@@ -127,8 +129,10 @@ class Manifest(_Frozen):
 
     @property
     def inputs(self) -> tuple[Feature, ...]:
-        """The columns without the label."""
-        return tuple(f for f in self.features if f.name != self.label.name)
+        """The columns without the label and the weight."""
+        return tuple(
+            f for f in self.features if f.name not in (self.label.name, self.weight_column)
+        )
 
     @property
     def rows(self) -> int:

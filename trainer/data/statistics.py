@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from pydantic import BaseModel, ConfigDict
 
+# Classes of a label, months, grades: whole numbers of so few values are counted one by one.
+MOST_COUNTED = 1000
+
 
 class FeatureStatistics(BaseModel):
     """Figures of one column of one split.
 
     Numbers: `mean`, `std` (population), `min`, `max`, `quantiles` (0, 1/10, …, 1) over the values
-    that are there, `histogram` as equal-width bins. Strings: `vocabulary` as [value, count], the
-    most frequent first (ties: by value). Lists: over all their values.
+    that are there, `histogram` as equal-width bins. Strings, and whole numbers of at most
+    `MOST_COUNTED` values: `vocabulary` as [value, count], the most frequent first (ties: by value).
+    Lists: over all their values.
     """
 
     model_config = ConfigDict(frozen=True)

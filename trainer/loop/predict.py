@@ -17,6 +17,7 @@ from trainer.data.blocks import Block, concat
 from trainer.data.dataset import Dataset
 from trainer.data.input import padded
 from trainer.data.rows import DamagedShard, read_rows
+from trainer.data.weighting import check_weights
 from trainer.errors import UsageError
 from trainer.task import Task
 
@@ -25,8 +26,8 @@ from trainer.task import Task
 class Predictions:
     """One entry a row, by ascending row id.
 
-    row_id: int64 [rows]. label: float32 or int32 [rows]. weight: float32 [rows]. outputs: what
-    `Task.serve` returned, each [rows, …].
+    row_id: int64 [rows]. label: float32 or int32 [rows]. weight: float32 [rows], of the weight
+    column (1 without one). outputs: what `Task.serve` returned, each [rows, …].
     """
 
     row_id: npt.NDArray[np.int64]
@@ -55,9 +56,10 @@ def predict(
       progress: called with (rows done, rows in all).
 
     Raises:
-      UsageError: the split is not there, or a shard is damaged.
+      UsageError: the split is not there, has no weights, or a shard is damaged.
     """
     dataset.check_sizes(split)
+    check_weights(dataset, split)
     rows = dataset.split(split).rows
     replicas = strategy.num_replicas_in_sync
     each = -(-min(batch, rows) // replicas)
@@ -70,12 +72,14 @@ def predict(
     parts: list[dict[str, Any]] = []
     row_id: list[Any] = []
     labels: list[Any] = []
+    weights: list[Any] = []
     done = 0
     try:
         for block in rebatch(read_rows(dataset, split), each * replicas):
             arrays = columns.arrays(block)
             row_id.append(block.row_id)
             labels.append(arrays["label"])
+            weights.append(arrays["weight"])
             outputs = serve(_distribute(strategy, padded(arrays, each * replicas), each))
             parts.append({k: _gathered(strategy, v)[: block.rows] for k, v in outputs.items()})
             done += block.rows
@@ -87,7 +91,7 @@ def predict(
     return Predictions(
         np.concatenate(row_id)[order],
         np.concatenate(labels)[order],
-        np.ones(rows, np.float32),
+        np.concatenate(weights)[order],
         {k: np.concatenate([part[k] for part in parts])[order] for k in parts[0]},
     )
 
