@@ -2,16 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from pydantic import BaseModel, ConfigDict, Field
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
-
-
-def _listed(value: Any) -> Any:
-    """Reads "256,128" as a flag gives it; YAML brings a list."""
-    if isinstance(value, str):
-        return [part.strip() for part in value.strip("[]()").split(",") if part.strip()]
-    return [value] if isinstance(value, int) else value
+from trainer.tasks.lists import Counts, Names, NamesOrAll
 
 
 class TabularOptions(BaseModel):
@@ -19,9 +12,7 @@ class TabularOptions(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
-    hidden: Annotated[tuple[Annotated[int, Field(gt=0)], ...], BeforeValidator(_listed)] = Field(
-        (256, 128), description="widths of the hidden layers"
-    )
+    hidden: Counts = Field((256, 128), description="widths of the hidden layers")
     dropout: float = Field(0.0, ge=0, lt=1, description="rate after each hidden layer")
     embedding_size: int = Field(16, gt=0, description="largest width of a category's embedding")
     most_categories: int = Field(
@@ -33,9 +24,5 @@ class TabularOptions(BaseModel):
     categorical_integers: int = Field(
         64, ge=0, description="whole-number columns of at most so many values are also embedded"
     )
-    columns: Annotated[tuple[str, ...] | None, BeforeValidator(_listed)] = Field(
-        None, description="input columns to use; default: all"
-    )
-    ignore: Annotated[tuple[str, ...], BeforeValidator(_listed)] = Field(
-        (), description="input columns to leave out"
-    )
+    columns: NamesOrAll = Field(None, description="input columns to use; default: all")
+    ignore: Names = Field((), description="input columns to leave out")

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import keras
 import tensorflow as tf
 
 from trainer.data.dataset import Dataset
-from trainer.data.manifest import Feature, LabelKind, Manifest
+from trainer.data.manifest import Feature, Manifest
 from trainer.errors import UsageError, suggestion
 from trainer.task import Batch, Task, Tensors
+from trainer.tasks.head import Head
 from trainer.tasks.tabular.encode import (
     Number,
     SmallInteger,
@@ -47,10 +50,7 @@ class Tabular(Task):
     def build(self, data: Dataset) -> None:
         """Reads vocabularies and moments off the training split, then makes the model."""
         figures = data.split_statistics("train").features
-        label = data.manifest.label
-        self.kind: LabelKind = label.kind
-        self.label_mean = figures[label.name].mean or 0.0
-        self.label_std = figures[label.name].std or 1.0
+        self.head = Head.of(data)
         self.numbers: list[Number] = []
         self.categories: list[Words | SmallInteger] = []
         for feature in self.inputs(data.manifest):
@@ -61,8 +61,7 @@ class Tabular(Task):
             self.numbers.append(Number.of(feature, statistics))
             if index := small_integer(feature, statistics, self.options):
                 self.categories.append(index)
-        outputs = len(label.classes or ()) if self.kind == "multiclass" else 1
-        self.model = self._model(outputs)
+        self.model = self._model(self.head.outputs)
 
     def _model(self, outputs: int) -> keras.Model:
         inputs, parts = {}, []
@@ -98,22 +97,15 @@ class Tabular(Task):
 
     def loss(self, batch: Batch, training: bool) -> tf.Tensor:
         """Cross-entropy; for regression half the squared error in standard deviations."""
-        logits = self.model(batch.features, training=training)
-        if self.kind == "multiclass":
-            return tf.nn.sparse_softmax_cross_entropy_with_logits(batch.label, logits)
-        if self.kind == "binary":
-            return tf.nn.sigmoid_cross_entropy_with_logits(batch.label, logits[:, 0])
-        scaled = (batch.label - self.label_mean) / self.label_std
-        return 0.5 * tf.square(logits[:, 0] - scaled)
+        return self.head.loss(batch.label, self.model(batch.features, training=training))
 
     def serve(self, features: Tensors) -> Tensors:
         """Returns `probability`, `probabilities` or `prediction`, as the label wants."""
-        logits = self.model(features, training=False)
-        if self.kind == "multiclass":
-            return {"probabilities": tf.nn.softmax(logits)}
-        if self.kind == "binary":
-            return {"probability": tf.sigmoid(logits[:, 0])}
-        return {"prediction": logits[:, 0] * self.label_std + self.label_mean}
+        return self.head.answer(self.model(features, training=False))
+
+    def metrics(self) -> Mapping[str, keras.metrics.Metric]:
+        """Those of the label's kind."""
+        return self.head.metrics()
 
 
 def _width(number: Number) -> int:
