@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 import keras
 
 from trainer import files
 from trainer.config import TrainConfig
 from trainer.data.dataset import Dataset
-from trainer.errors import UsageError
 from trainer.loop.variables import task_variables
-from trainer.run import checkpoint
+from trainer.run import belonging, checkpoint
+from trainer.run.choice import Which, choose
+from trainer.run.commits import Commit
 from trainer.run.directory import RunDirectory
 from trainer.task import Task
 from trainer.tasks import build_task
@@ -22,7 +25,8 @@ class Trained:
     """A Task built as in training and holding the weights of one checkpoint.
 
     dataset: columns and statistics that it was built from; its path is where the rows are now.
-    fingerprint: of the checkpoint's files.
+    fingerprint: of the checkpoint's files. why: which checkpoint it is, as "step 900, best auc
+    0.93" or "step 1000, the newest".
     """
 
     task: Task
@@ -30,32 +34,71 @@ class Trained:
     dataset: Dataset
     step: int
     fingerprint: str
+    why: str
 
 
-def load(run: str, *, step: int | None = None, data: str | None = None) -> Trained:
-    """Loads the newest whole checkpoint of a run directory, or the one of `step`.
+@dataclass(frozen=True)
+class Built:
+    """A run's Task with the weights it began with; `restore` brings those of a checkpoint.
 
-    Call it inside the scope of the strategy that will use the model. `data` says where the data
-    set is, if it is not where training found it.
+    identity: what its checkpoints must be of (`belonging`).
+    """
+
+    task: Task
+    config: TrainConfig
+    dataset: Dataset
+    identity: Mapping[str, Any]
+
+    def restore(self, commit: Commit, *, averaged: bool = True) -> None:
+        """Loads a checkpoint; where it holds averages of weights (`ema_decay`), those.
+
+        averaged: False takes the weights themselves.
+
+        Raises:
+          UsageError: it is of another run, does not fit the Task, or was damaged since.
+        """
+        checkpoint.restore(commit, task_variables(self.task), self.identity, averaged=averaged)
+
+
+def build(run: str, *, data: str | None = None) -> Built:
+    """Builds the Task of a run directory as training did, inside the caller's scope.
+
+    data: where the data set is, if it is not where training found it.
 
     Raises:
-      UsageError: there is no run, no whole checkpoint, or it does not fit the Task.
+      UsageError: there is no run.
     """
-    directory = RunDirectory(run)
-    stored = directory.read_config()
+    stored = RunDirectory(run).read_config()
     config = TrainConfig.model_validate(
         {k: v for k, v in stored.items() if k in TrainConfig.model_fields}
     )
     dataset = Dataset.open(files.join(run, "dataset"))
     dataset = replace(dataset, path=data or config.data)
     keras.utils.set_random_seed(config.seed)
-    task = build_task(config, dataset)
-    commit = (
-        checkpoint.latest(directory.checkpoints, lambda line: None)
-        if step is None
-        else checkpoint.commit_at(directory.checkpoints, step)
-    )
-    if commit is None:
-        raise UsageError(f"{run} has no whole checkpoint yet: train first, or wait for one")
-    checkpoint.restore(commit, task_variables(task))
-    return Trained(task, config, dataset, commit.step, commit.fingerprint)
+    return Built(build_task(config, dataset), config, dataset, belonging.identity(stored))
+
+
+def load(
+    run: str, *, step: Which = None, data: str | None = None, averaged: bool = True
+) -> Trained:
+    """Loads a whole checkpoint of a run directory.
+
+    Call it inside the scope of the strategy that will use the model.
+
+    Args:
+      run: the directory.
+      step: of the checkpoint, "best" or "newest"; None: the best if the run was evaluated during
+        training and keeps one, else the newest.
+      data: where the data set is, if it is not where training found it.
+      averaged: take the averages of the weights where the run keeps them.
+
+    Raises:
+      UsageError: there is no run, no such whole checkpoint, or it does not fit the Task.
+    """
+    built = build(run, data=data)
+    choice = choose(RunDirectory(run).checkpoints, step)
+    built.restore(choice.commit, averaged=averaged)
+    return Trained(
+        built.task, built.config, built.dataset,
+        choice.commit.step, choice.commit.fingerprint, choice.why,
+    )  # fmt: skip

@@ -40,7 +40,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="rule of the verdict: 'auc>=0.7', 'auc[carrier=AA]>=0.6', 'auc>=baseline-0.01'",
     )  # fmt: skip
     parser.add_argument("--baseline", metavar="RUN", help="run to compare with, on the same rows")
-    parser.add_argument("--step", help="checkpoint of this step [the newest]")
+    parser.add_argument(
+        "--step", metavar="N|best|newest",
+        help="which checkpoint [the best if the run was evaluated in training, else the newest]",
+    )  # fmt: skip
     parser.add_argument("--batch", help="rows a step over all replicas [4096]")
     parser.add_argument("--cpu-replicas", help="split the CPU into N devices; same figures [1]")
     parser.add_argument(
@@ -111,7 +114,7 @@ class ProgressLines:
 
 def print_figures(evaluation: Evaluation, output: str) -> None:
     """Prints every figure, every rule and the verdict."""
-    print(f"{evaluation.split}: {evaluation.rows:,} rows, step {evaluation.step:,}")
+    print(f"{evaluation.split}: {evaluation.rows:,} rows, {evaluation.checkpoint}")
     for name, value in evaluation.metrics.items():
         shown = f"none ({evaluation.reasons[name]})" if value is None else f"{value:.6g}"
         change = evaluation.baseline.differences[name] if evaluation.baseline else None

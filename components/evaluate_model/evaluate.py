@@ -25,6 +25,7 @@ from components.output import replacing
 from trainer.data.dataset import Dataset
 from trainer.errors import UsageError
 from trainer.quiet import quiet_start
+from trainer.run.choice import Which
 
 if TYPE_CHECKING:
     import tensorflow as tf
@@ -92,7 +93,7 @@ class _Work:
     strategy: tf.distribute.Strategy
     progress: Progress
 
-    def measure(self, run: str, step: int | None) -> _Measured:
+    def measure(self, run: str, step: Which) -> _Measured:
         """Predicts the whole split with one run."""
         from components.evaluate_model.predict import predict_split
 
@@ -134,6 +135,7 @@ class _Work:
         return Evaluation(
             run=self.options.run,
             step=trained.step,
+            checkpoint=trained.why,
             data=self.options.data,
             split=self.options.split,
             rows=ours.rows.rows,

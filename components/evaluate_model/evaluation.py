@@ -133,6 +133,8 @@ class Evaluation(_Frozen):
     calibration: tuple[CalibrationBin, ...] = ()
     # Quantile ("0.05", …) to the residual: prediction minus label.
     residual_quantiles: dict[str, float] = {}
+    # Which checkpoint `step` is: "step 900, best auc 0.93".
+    checkpoint: str = ""
     baseline: Baseline | None = None
     fingerprints: Fingerprints
     format_version: Literal[1] = 1

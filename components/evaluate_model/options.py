@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from trainer.run.choice import Which
+
 
 class EvaluateOptions(BaseModel):
     """One evaluation of a run on one split."""
@@ -17,7 +19,9 @@ class EvaluateOptions(BaseModel):
     slices: tuple[str, ...] = Field((), description="columns to report on by value")
     thresholds: tuple[str, ...] = Field((), description="rules of the verdict, like 'auc>=0.7'")
     baseline: str | None = Field(None, description="another run, evaluated on the same rows")
-    step: int | None = Field(None, ge=0, description="checkpoint; default: the newest whole one")
+    step: Which = Field(
+        None, description="checkpoint: a step, best or newest; default: the best, if there is one"
+    )
     # Large enough to keep a device busy, small enough for wide tables.
     batch: int = Field(
         4096, gt=0, description="rows a step over all replicas; no figure depends on it"

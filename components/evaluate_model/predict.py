@@ -16,6 +16,7 @@ from trainer.cluster.spec import ClusterSpec
 from trainer.data.dataset import Dataset
 from trainer.data.weighting import weighted
 from trainer.loop.predict import Predictions, predict
+from trainer.run.choice import Which
 from trainer.trained import Trained, load
 
 
@@ -43,7 +44,7 @@ def predict_split(
     dataset: Dataset,
     split: str,
     *,
-    step: int | None,
+    step: Which,
     batch: int,
     progress: Callable[[int, int], None],
 ) -> Predicted:

@@ -27,7 +27,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--format", action="append", metavar="FORMAT", help="saved_model [saved_model]"
     )
-    parser.add_argument("--step", help="checkpoint of this step [the newest]")
+    parser.add_argument(
+        "--step", metavar="N|best|newest",
+        help="which checkpoint [the best if the run was evaluated in training, else the newest]",
+    )  # fmt: skip
     parser.add_argument("--json", action="store_true", help="print one JSON object on stdout")
 
 
@@ -47,7 +50,7 @@ def run(args: argparse.Namespace) -> int:
 
         print(json.dumps(asdict(result)))
         return 0
-    print(f"model: {result.output} (step {result.step:,})")
+    print(f"model: {result.output} ({result.checkpoint})")
     print(f"inputs, how to say null, outputs: {result.output}/assets.extra/castell.json")
     print(f"compared on {result.rows:,} rows, largest difference:")
     for name, difference in result.parity.items():

@@ -38,11 +38,16 @@ _NAMES = frozenset(
 
 @dataclass(frozen=True)
 class ExportResult:
-    """What was written. parity: largest difference by "signature output", over `rows` rows."""
+    """What was written.
+
+    checkpoint: which one `step` is, in words. parity: largest difference by "signature output",
+    over `rows` rows.
+    """
 
     output: str
     formats: tuple[str, ...]
     step: int
+    checkpoint: str
     fingerprint: str
     rows: int
     parity: dict[str, float]
@@ -71,12 +76,12 @@ def export(options: ExportOptions, report: Callable[[str], None] = _silent) -> E
         sample = take_sample(weighted(data, trained.config.weight_column))
         features = trained.task.inputs(trained.dataset.manifest)
         task = task_for(trained, sample.dataset)
-        report(f"export {options.run}: step {trained.step:,}, {len(features)} columns")
+        report(f"export {options.run}: {trained.why}, {len(features)} columns")
         write_saved_model(Served(trained.task, features), directory)
         report(f"export {options.run}: asking the file in a clean process")
         differences = _check(task, sample, features, directory)
         result = ExportResult(
-            options.output, options.formats, trained.step, trained.fingerprint,
+            options.output, options.formats, trained.step, trained.why, trained.fingerprint,
             sample.rows, differences,
         )  # fmt: skip
         _describe(directory, trained, features, result)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from trainer.errors import suggestion
+from trainer.run.choice import Which
 
 FORMATS = ("saved_model",)
 
@@ -20,7 +21,9 @@ class ExportOptions(BaseModel):
         None, description="dataset to compare outputs on; default: the one the run was trained on"
     )
     formats: tuple[str, ...] = Field(("saved_model",), min_length=1, description="what to write")
-    step: int | None = Field(None, ge=0, description="checkpoint; default: the newest whole one")
+    step: Which = Field(
+        None, description="checkpoint: a step, best or newest; default: the best, if there is one"
+    )
 
     @field_validator("formats")
     @classmethod

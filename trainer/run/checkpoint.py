@@ -12,7 +12,7 @@ import functools
 import os
 import re
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import tensorflow as tf
@@ -21,8 +21,25 @@ from trainer.errors import CastellError, UsageError
 from trainer.run import atomic, belonging, commits
 from trainer.run.commits import Commit, commit_at, latest
 
-__all__ = ["Commit", "SaveFailed", "commit_at", "latest", "restore", "save", "snapshot", "write"]
+__all__ = [
+    "AVERAGES",
+    "Commit",
+    "SaveFailed",
+    "assign",
+    "commit_at",
+    "contents",
+    "describe",
+    "latest",
+    "listed",
+    "restore",
+    "save",
+    "snapshot",
+    "unlike",
+    "write",
+]
 
+# Before the name of a variable whose average over the last steps is kept too.
+AVERAGES = "ema/"
 _BUNDLE = "variables"
 # Differing variables that an error spells out.
 _LISTED = 20
@@ -99,6 +116,8 @@ def restore(
     commit: Commit,
     variables: Mapping[str, tf.Variable],
     identity: Mapping[str, Any] | None = None,
+    *,
+    averaged: bool = False,
 ) -> None:
     """Assigns the saved values; every process of a cluster calls it for itself.
 
@@ -109,6 +128,7 @@ def restore(
       variables: as given to `save`: the same names, shapes and dtypes. A whole group (names with
         the same first part, as `optimizer/…`) may be left out: serving needs no optimizer.
       identity: what the run here is (`belonging.identity`); default: not compared.
+      averaged: where the checkpoint holds a variable's average (AVERAGES + name), take that.
 
     Raises:
       UsageError: the checkpoint is another run's (the differing keys are listed), names, shapes or
@@ -117,12 +137,29 @@ def restore(
     """
     if identity is not None:
         belonging.check(commit, identity)
-    saved = _reading(commit, lambda: commits.read(commit.path))["variables"]
-    _check_fit(commit, saved, {name: _describe(v) for name, v in variables.items()})
+    saved = contents(commit)
+    _check_fit(commit, saved, {name: describe(v) for name, v in variables.items()})
+    assign(commit, variables, averaged=averaged)
+
+
+def contents(commit: Commit) -> dict[str, Any]:
+    """Returns name -> {"shape", "dtype"} of the variables in a checkpoint.
+
+    Raises:
+      UsageError: it was damaged after `commit` was looked at.
+    """
+    variables: dict[str, Any] = _reading(commit, lambda: commits.read(commit.path))["variables"]
+    return variables
+
+
+def assign(commit: Commit, variables: Mapping[str, tf.Variable], *, averaged: bool = False) -> None:
+    """Assigns the saved values of `variables`, which must all be there and fit; see `restore`."""
+    saved = contents(commit)
     prefix = os.path.join(commit.path, _BUNDLE)
     reader = _reading(commit, lambda: tf.train.load_checkpoint(prefix))
     for name, variable in variables.items():
-        variable.assign(_reading(commit, functools.partial(reader.get_tensor, name)))
+        source = AVERAGES + name if averaged and AVERAGES + name in saved else name
+        variable.assign(_reading(commit, functools.partial(reader.get_tensor, source)))
 
 
 def _reading(commit: Commit, read: Callable[[], Any]) -> Any:
@@ -175,7 +212,7 @@ def _publish(
         os.rename(path, replaced)
     try:
         os.rename(temporary, path)
-        described = {name: _describe(value) for name, value in values.items()}
+        described = {name: describe(value) for name, value in values.items()}
         commit = commits.write(path, step, described, meta)
         atomic.sync_directory(directory)
     except OSError:
@@ -186,7 +223,8 @@ def _publish(
     return commit
 
 
-def _describe(value: Any) -> dict[str, Any]:
+def describe(value: Any) -> dict[str, Any]:
+    """Returns {"shape", "dtype"} of a variable or tensor, as COMMIT.json has it."""
     return {"shape": list(value.shape), "dtype": tf.as_dtype(value.dtype).name}
 
 
@@ -198,17 +236,30 @@ def _check_fit(commit: Commit, saved: dict[str, Any], wanted: dict[str, Any]) ->
         if name.partition("/")[0] in groups
     ]
     differing += [f"{name} is not in it" for name in sorted(wanted.keys() - saved)]
-    differing += [
-        f"{name} is {_spell(saved[name])} there and {_spell(wanted[name])} here"
+    differing += unlike(saved, wanted)
+    if differing:
+        raise UsageError(
+            f"checkpoint {commit.path} is of another Task or configuration: {listed(differing)}"
+        )
+
+
+def unlike(
+    saved: Mapping[str, Any],
+    wanted: Mapping[str, Any],
+    spelt: Callable[[str], str] = str,
+) -> list[str]:
+    """Says of each variable in both, described, whose shape or dtype differs, how it does."""
+    return [
+        f"{spelt(name)} is {_spell(saved[name])} there and {_spell(wanted[name])} here"
         for name in sorted(saved.keys() & wanted)
         if saved[name] != wanted[name]
     ]
-    if differing:
-        listed = "; ".join(differing[:_LISTED])
-        more = f"; and {len(differing) - _LISTED} more" if len(differing) > _LISTED else ""
-        raise UsageError(
-            f"checkpoint {commit.path} is of another Task or configuration: {listed}{more}"
-        )
+
+
+def listed(differing: Sequence[str]) -> str:
+    """Returns the first of many remarks in one line, and how many more there are."""
+    more = f"; and {len(differing) - _LISTED} more" if len(differing) > _LISTED else ""
+    return "; ".join(differing[:_LISTED]) + more
 
 
 def _spell(described: dict[str, Any]) -> str:
