@@ -8,7 +8,6 @@ Every socket is closed again before TensorFlow binds the port.
 
 from __future__ import annotations
 
-import errno
 import os
 import socket
 import time
@@ -16,20 +15,20 @@ import uuid
 from collections.abc import Callable
 from dataclasses import replace
 
+from trainer.cluster.ports import bind
 from trainer.cluster.rendezvous import (
     KEEPALIVE_SECONDS,
     POLL_SECONDS,
     Clock,
     Gathering,
     Greeting,
+    Offer,
     Verdict,
     read_verdict,
 )
 from trainer.cluster.spec import ClusterSpec, split_address
 from trainer.errors import EXIT_DONE, EXIT_USAGE, PeerLost, UsageError
 
-# A killed predecessor may hold the port for a moment.
-_PORT_PATIENCE_SECONDS = 10.0
 _CONNECT_SECONDS = 5.0
 
 
@@ -39,11 +38,13 @@ def meet(
     fingerprint: str,
     deadline_seconds: float,
     stop: Callable[[], bool] = lambda: False,
-) -> None:
+    offer: Offer | None = None,
+) -> Verdict:
     """Returns once every worker of the cluster is there and agrees; at once for a single process.
 
     fingerprint: of everything that must be equal on all workers. stop: looked at several times a
-    second; when it says yes, the wait ends with Stopped.
+    second; when it says yes, the wait ends with Stopped. offer: the chief's lifeline, which stands
+    in the verdict that all get.
 
     Raises:
       PeerLost: someone did not come in time; the message names who.
@@ -52,28 +53,32 @@ def meet(
       Stopped: `stop` said so.
     """
     if spec.world_size == 1 or spec.role not in ("chief", "worker"):
-        return
+        return Verdict()
     clock = Clock(time.monotonic() + deadline_seconds, stop)
+    offer = offer or Offer()
     where = f"{socket.gethostname()}, process {os.getpid()}"
-    own = Greeting(spec.rank, spec.workers, fingerprint, where, uuid.uuid4().hex)
+    own = Greeting(spec.rank, spec.workers, fingerprint, where, uuid.uuid4().hex, offer.problem)
     if spec.is_chief:
-        verdict = _gather(spec, own, clock, deadline_seconds)
+        verdict = _gather(spec, own, clock, deadline_seconds, offer)
     else:
         verdict = _join(spec, own, clock, deadline_seconds)
     if verdict.code == EXIT_USAGE:
         raise UsageError(verdict.reason)
     if verdict.code != EXIT_DONE:
         raise PeerLost(verdict.reason)
+    return verdict
 
 
-def _gather(spec: ClusterSpec, own: Greeting, clock: Clock, deadline_seconds: float) -> Verdict:
+def _gather(
+    spec: ClusterSpec, own: Greeting, clock: Clock, deadline_seconds: float, offer: Offer
+) -> Verdict:
     listener = _bind(spec, clock)
     if listener is None:
         # Perhaps another process thinks that it is the chief here: then both should know.
         return _report(own, clock, _port_taken(spec))
     with listener:
         listener.listen(max(128, spec.world_size))
-        return Gathering(spec, own, listener).run(clock, deadline_seconds)
+        return Gathering(spec, own, listener, offer).run(clock, deadline_seconds)
 
 
 def _join(spec: ClusterSpec, own: Greeting, clock: Clock, deadline_seconds: float) -> Verdict:
@@ -104,25 +109,7 @@ def _report(own: Greeting, clock: Clock, problem: str) -> Verdict:
 
 def _bind(spec: ClusterSpec, clock: Clock) -> socket.socket | None:
     """Returns a socket bound to this worker's port on all interfaces, None if it stays taken."""
-    host, port = split_address(spec.workers[spec.rank])
-    family, every_interface = (
-        (socket.AF_INET6, "::") if ":" in host else (socket.AF_INET, "0.0.0.0")
-    )
-    ends = time.monotonic() + min(_PORT_PATIENCE_SECONDS, clock.left())
-    while True:
-        bound = socket.socket(family, socket.SOCK_STREAM)
-        # Connections of a killed predecessor in TIME_WAIT are no obstacle then.
-        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            bound.bind((every_interface, port))
-            return bound
-        except OSError as error:
-            bound.close()
-            if error.errno not in (errno.EADDRINUSE, errno.EACCES):
-                raise
-            if error.errno == errno.EACCES or time.monotonic() >= ends:
-                return None
-        time.sleep(min(POLL_SECONDS, clock.left()))
+    return bind(*split_address(spec.workers[spec.rank]), clock.left)
 
 
 def _port_taken(spec: ClusterSpec) -> str:

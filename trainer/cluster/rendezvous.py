@@ -50,11 +50,28 @@ class Greeting:
 
 
 @dataclass(frozen=True)
+class Offer:
+    """What the chief has ready for after the meeting: its lifeline's port, and who may use it.
+
+    problem: why it could not, which ends the meeting.
+    """
+
+    port: int = 0
+    secret: str = ""
+    problem: str = ""
+
+
+@dataclass(frozen=True)
 class Verdict:
-    """What the chief answers to all: exit code 0 is go, else the reason why not."""
+    """What the chief answers to all: exit code 0 is go, else the reason why not.
+
+    lifeline_port, lifeline_secret: of the chief's offer.
+    """
 
     code: int = EXIT_DONE
     reason: str = ""
+    lifeline_port: int = 0
+    lifeline_secret: str = ""
 
     def line(self) -> bytes:
         """Returns the verdict as one line."""
@@ -72,7 +89,8 @@ def read_greeting(line: bytes) -> Greeting | None:
 
 def read_verdict(line: bytes) -> Verdict | None:
     """Returns the verdict in `line`; None if something else than a chief wrote it."""
-    message = _read(line, "verdict", {"code": int, "reason": str})
+    fields = {"code": int, "reason": str, "lifeline_port": int, "lifeline_secret": str}
+    message = _read(line, "verdict", fields)
     return None if message is None else Verdict(**message)
 
 
@@ -116,12 +134,13 @@ class _Peer:
 class Gathering:
     """Waits on `listener` until all ranks of `spec` have greeted, one does not fit, or time is up.
 
-    own: the chief's greeting, which the others are compared with.
+    own: the chief's greeting, which the others are compared with; its problem is a refusal.
     """
 
     spec: ClusterSpec
     own: Greeting
     listener: socket.socket
+    offer: Offer
     _peers: dict[socket.socket, _Peer] = field(default_factory=dict)
     _greeted: set[int] = field(default_factory=set)
 
@@ -144,6 +163,8 @@ class Gathering:
     def _gather(
         self, selector: selectors.BaseSelector, clock: Clock, deadline_seconds: float
     ) -> Verdict:
+        if self.own.problem:
+            return self._linger(selector, clock, Verdict(EXIT_USAGE, self.own.problem))
         while True:
             left = clock.left()
             refusal = self._serve(selector, min(left, POLL_SECONDS))
@@ -151,7 +172,7 @@ class Gathering:
                 return self._linger(selector, clock, Verdict(EXIT_USAGE, refusal))
             missing = self._missing()
             if not missing:
-                return Verdict()
+                return Verdict(lifeline_port=self.offer.port, lifeline_secret=self.offer.secret)
             if left == 0:
                 names = ", ".join(self.spec.name(rank) for rank in missing)
                 reason = f"{names} did not come within {deadline_seconds:g} s"

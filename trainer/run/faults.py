@@ -58,7 +58,8 @@ class StopRequest:
     def rearm(self) -> None:
         """Takes SIGTERM back from TensorFlow, whose coordination service installs a handler.
 
-        Call it once the strategy works; a signal that came in between is lost.
+        Call it once the strategy works, inside `sigterm_waits`: TensorFlow would swallow a signal
+        that comes in between.
         """
         signal.signal(signal.SIGTERM, self._note)
 
@@ -67,6 +68,20 @@ class StopRequest:
         self.reason = self.reason or f"told to stop ({signal.Signals(number).name})"
         if number == signal.SIGINT:
             signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@contextlib.contextmanager
+def sigterm_waits() -> Iterator[None]:
+    """Keeps SIGTERM pending inside; it is delivered at the end, to whoever handles it then.
+
+    Threads that are started inside never get it, which matters: the system hands it to any thread
+    that takes it, and so it must be around the imports too, which start some. Main thread only.
+    """
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 @contextlib.contextmanager
@@ -147,10 +162,15 @@ class Watchdog:
             sys.stderr.write(f"castell: error: {reason}; the stacks of all threads follow\n")
             sys.stderr.flush()
             faulthandler.dump_traceback(sys.stderr.fileno(), all_threads=True)
-        farewell = threading.Thread(target=self._on_stall, args=(reason,), daemon=True)
-        farewell.start()
-        farewell.join(_LAST_WORDS_SECONDS)
-        leave(EXIT_PEER_LOST)
+        leave_peers(reason, self._on_stall)
+
+
+def leave_peers(reason: str, farewell: Callable[[str], None]) -> NoReturn:
+    """Ends the process with 138 from any thread; `farewell(reason)` may take a few seconds."""
+    last_words = threading.Thread(target=farewell, args=(reason,), daemon=True)
+    last_words.start()
+    last_words.join(_LAST_WORDS_SECONDS)
+    leave(EXIT_PEER_LOST)
 
 
 # Found by killing (-9), stopping and delaying one of two workers under TensorFlow 2.21; a test pins

@@ -67,7 +67,7 @@ def test_an_index_given_twice_ends_all_and_names_both(start: Start) -> None:
 def test_two_chiefs_on_one_machine_both_learn_it(
     start: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("trainer.cluster.preflight._PORT_PATIENCE_SECONDS", 1.0)
+    monkeypatch.setattr("trainer.cluster.ports.PORT_PATIENCE_SECONDS", 1.0)
     specs = cluster(2)
     found = outcomes([start(specs[0]), start(specs[0])])
     assert all(code == UsageError.exit_code for code, _ in found)
@@ -102,7 +102,7 @@ def test_different_configurations_end_all_including_who_comes_late(start: Start)
 def test_a_port_held_by_another_program_is_said(
     start: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("trainer.cluster.preflight._PORT_PATIENCE_SECONDS", 0.5)
+    monkeypatch.setattr("trainer.cluster.ports.PORT_PATIENCE_SECONDS", 0.5)
     for rank in (0, 1):
         specs = cluster(2)
         with socket.create_server(("", split_address(specs[0].workers[rank])[1])):
