@@ -17,11 +17,15 @@ from trainer.data.dataset import Dataset
 from trainer.data.input import training_batches
 from trainer.loop import seeds
 from trainer.loop.agree import make_agree
+from trainer.loop.ema import Ema
 from trainer.loop.loop import Hooks, Loop
+from trainer.loop.optimizer import make_optimizers
+from trainer.loop.precision import make_loss_scale
 from trainer.loop.predict import predict
-from trainer.loop.schedule import make_optimizer
 from trainer.loop.step import TrainStep
+from trainer.loop.variables import trained_variables
 from trainer.plan import plan_lanes
+from trainer.tasks.policy import policy
 from trainer.tasks.tabular.options import TabularOptions
 from trainer.tasks.tabular.task import Tabular
 
@@ -56,10 +60,12 @@ def run(data: str, output: str, cpus: int, options: dict[str, Any]) -> None:
         keras.utils.set_random_seed(0)
         task = Probe(task_options)
         task.l2 = l2
-        task.build(dataset)
+        with policy(config.precision):
+            task.build(dataset)
         seeds.reseed(task.models(), 0)
-        optimizer = make_optimizer(config, STEPS)
-        optimizer.build(task.trained_variables())
+        optimizers = make_optimizers(task, config)
+        scale = make_loss_scale(config)
+        ema = Ema(trained_variables(task), config.ema_decay) if config.ema_decay else None
     replicas = strategy.num_replicas_in_sync
     lanes = plan_lanes(config, dataset, replicas)
     local = replicas // spec.world_size
@@ -74,13 +80,14 @@ def run(data: str, output: str, cpus: int, options: dict[str, Any]) -> None:
     written: list[Any] = []
     hooks = Hooks(
         save=lambda step: None,
-        write=lambda step, values: written.append(values),
+        finish=lambda: None,
+        write=lambda step, split, values: written.append(values),
         beat=lambda step: None,
         stop_requested=lambda: False,
         agree=make_agree(strategy, spec.world_size),
     )
-    step = TrainStep(task, strategy, {"loss": optimizer}, config)
-    Loop(step, strategy, feeds, config, lambda: 0.0, hooks).run(0)
+    step = TrainStep(task, strategy, optimizers, config, scale=scale, ema=ema)
+    Loop(step, strategy, feeds, config, hooks).run(0)
     predictions = predict(task, strategy, dataset, "test", batch=70)
     (outputs,) = predictions.outputs.values()
     np.savez(

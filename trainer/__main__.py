@@ -74,7 +74,9 @@ def _run(arguments: list[str], prog: str) -> int:
     plan = make_plan(config, spec)
     if spec.is_chief:
         _announce(plan)
-    with quiet_start():
+    from trainer.run.faults import sigterm_waits
+
+    with quiet_start(), sigterm_waits():
         import trainer.train  # noqa: F401  ten seconds; workers are forked from the warm process
     if spec.starts_here:
         return _start_workers(plan)
@@ -114,11 +116,11 @@ def _start_workers(plan: Any) -> int:
 
 
 def _announce(plan: Any) -> None:
-    split = plan.dataset.split("train")
     for note in plan.spec.notes:
         print(note, file=sys.stderr)
+    data = "" if plan.lanes is None else f" on {plan.dataset.split('train').rows:,} rows"
     print(
-        f"training {plan.config.task} on {split.rows:,} rows for {plan.config.steps:,} steps of "
+        f"training {plan.config.task}{data} for {plan.config.steps:,} steps of "
         f"{plan.config.global_batch}: {plan.choice.name}, {plan.choice.reason}",
         file=sys.stderr,
         flush=True,

@@ -26,11 +26,14 @@ from trainer.tasks import options_class
 
 @dataclass(frozen=True)
 class Plan:
-    """Everything about a run that needs neither TensorFlow nor another worker."""
+    """Everything about a run that needs neither TensorFlow nor another worker.
+
+    lanes: the order of the rows; None if no data is read.
+    """
 
     config: TrainConfig
     dataset: Dataset
-    lanes: Lanes
+    lanes: Lanes | None
     choice: strategies.Choice
     spec: ClusterSpec
 
@@ -57,21 +60,44 @@ def make_plan(config: TrainConfig, spec: ClusterSpec) -> Plan:
     """
     if options := options_class(config.task):
         parse_options(options, config.options)
-    dataset = open_data(config)
-    dataset.check_sizes("train")
-    dataset.check_statistics("train")
-    check_weights(dataset, "train")
     choice = strategies.choose(spec, config.strategy, glimpse_devices(), config.cpu_replicas)
-    split = dataset.split("train")
+    dataset = _data(config)
     # The cores of a TPU are counted once it runs; then the lanes are planned again.
-    lanes = plan_lanes(config, dataset, choice.replicas or 1)
-    steps = config.steps or max(1, round(config.epochs * split.rows / config.global_batch))
-    if steps > MOST_STEPS:
-        raise UsageError(f"epochs ({config.epochs:g}) are more than {MOST_STEPS} steps: take fewer")
-    config = config.model_copy(update={"steps": steps, "lanes": lanes.count})
+    lanes = None if dataset.is_nothing else plan_lanes(config, dataset, choice.replicas or 1)
+    if lanes is None:
+        replica_rows(config, choice.replicas or 1)
+    config = config.model_copy(
+        update={"steps": _steps(config, dataset), "lanes": lanes.count if lanes else None}
+    )
     plan = Plan(config, dataset, lanes, choice, spec)
     RunDirectory(config.output).check(plan.stored, RESUMABLE_KEYS)
     return plan
+
+
+def _data(config: TrainConfig) -> Dataset:
+    """Returns the data set, looked at as far as its description goes."""
+    if not config.data:
+        if options_class(config.task):
+            raise UsageError(f"data is required: the {config.task} task reads it, pass --data DIR")
+        return Dataset.nothing()
+    dataset = open_data(config)
+    for split in ("train", *([config.eval_split] if config.eval_every else [])):
+        dataset.check_sizes(split)
+        dataset.check_statistics(split)
+        check_weights(dataset, split)
+    return dataset
+
+
+def _steps(config: TrainConfig, dataset: Dataset) -> int:
+    if config.steps is not None:
+        return config.steps
+    if dataset.is_nothing:
+        raise UsageError("steps is required: without --data there are no epochs, pass --steps N")
+    rows = dataset.split("train").rows
+    steps = max(1, round(config.epochs * rows / config.global_batch))
+    if steps > MOST_STEPS:
+        raise UsageError(f"epochs ({config.epochs:g}) are more than {MOST_STEPS} steps: take fewer")
+    return steps
 
 
 def plan_lanes(config: TrainConfig, dataset: Dataset, replicas: int) -> Lanes:
@@ -88,10 +114,24 @@ def plan_lanes(config: TrainConfig, dataset: Dataset, replicas: int) -> Lanes:
         window_rows=config.window_rows,
         lanes=config.lanes,
     )
+    replica_rows(config, replicas)
+    return lanes
+
+
+def replica_rows(config: TrainConfig, replicas: int) -> int:
+    """Returns the rows of one replica in a step.
+
+    Raises:
+      UsageError: replicas do not divide the batch, or micro-batches do not divide those rows.
+    """
+    if config.global_batch % replicas:
+        raise UsageError(
+            f"global_batch ({config.global_batch}) is not a multiple of replicas ({replicas})"
+        )
     rows = config.global_batch // replicas
     if rows % config.microbatches:
         raise UsageError(
             f"microbatches ({config.microbatches}) do not divide the {rows} rows of a replica "
             f"(global_batch {config.global_batch} / replicas {replicas})"
         )
-    return lanes
+    return rows

@@ -6,50 +6,24 @@ must be configured at program startup").
 
 from __future__ import annotations
 
-import math
-import os
 import socket
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import NoReturn
 
-import keras
 import tensorflow as tf
 
 from trainer.cluster import strategy as strategies
+from trainer.cluster.lifeline import Lifeline, lifeline
 from trainer.cluster.preflight import meet
 from trainer.cluster.spec import ClusterSpec
-from trainer.config import RESUMABLE_KEYS
-from trainer.data.input import Columns, training_batches
-from trainer.errors import (
-    EXIT_DONE,
-    EXIT_FAULT,
-    EXIT_PEER_LOST,
-    CastellError,
-    PeerLost,
-    Stopped,
-    UsageError,
-)
-from trainer.loop import seeds
-from trainer.loop.agree import make_agree
-from trainer.loop.loop import Hooks, Loop, Metrics
-from trainer.loop.schedule import make_optimizer
-from trainer.loop.step import TrainStep
-from trainer.loop.variables import all_variables
-from trainer.plan import Plan, plan_lanes
-from trainer.run import checkpoint, faults
+from trainer.errors import EXIT_DONE, EXIT_FAULT, EXIT_PEER_LOST, CastellError, PeerLost, Stopped
+from trainer.plan import Plan
+from trainer.run import faults
 from trainer.run.directory import RunDirectory
 from trainer.run.status import State, Status
-from trainer.run.writers import Writer, make_writers
-from trainer.task import Task
-from trainer.tasks import build_task
-
-# A few of them are in memory at once, on every replica.
-_SUPER_BATCH_BYTES = 1 << 27
-# Taking an input apart waits for the super-batch that it is filling, seconds that a worker which
-# lost its peer does not have. Kept until the process ends, by `faults.leave`, nothing waits.
-_inputs: list[Any] = []
+from trainer.worker import Worker
 
 
 def train(plan: Plan) -> None:
@@ -59,37 +33,67 @@ def train(plan: Plan) -> None:
       CastellError: an expected end, with its exit code.
     """
     config, spec = plan.config, plan.spec
-    with faults.StopRequest() as stop:
-        meet(
+    last_words = _LastWords()
+    with (
+        faults.StopRequest() as stop,
+        lifeline(
+            spec,
+            port=config.lifeline_port,
+            heartbeat_timeout_seconds=config.heartbeat_timeout_seconds,
+            end=last_words.peer_lost,
+        ) as line,
+    ):
+        verdict = meet(
             spec,
             fingerprint=plan.fingerprint,
             deadline_seconds=config.startup_deadline_seconds,
             stop=lambda: stop.requested,
+            offer=line.offer,
         )
-        strategy = strategies.build(
-            plan.choice,
-            spec,
-            heartbeat_timeout_seconds=config.heartbeat_timeout_seconds,
-            collective_timeout_seconds=config.collective_timeout_seconds,
-        )
-        stop.rearm()
-        with _losses_named(spec):
+        line.connect(verdict)
+        with faults.sigterm_waits():
+            strategy = strategies.build(
+                plan.choice,
+                spec,
+                heartbeat_timeout_seconds=config.heartbeat_timeout_seconds,
+                collective_timeout_seconds=config.collective_timeout_seconds,
+            )
+            stop.rearm()
+        with _losses_named(spec, line):
             worker = Worker(plan, strategy, stop)
         if spec.is_chief:
             worker.directory.lock()
-        with _status(plan, strategy, worker) as status, _losses_named(spec):
+        with _status(plan, strategy, worker) as status, _losses_named(spec, line):
+            last_words.worker, last_words.status = worker, status
             worker.run(status)
 
 
+class _LastWords:
+    """What is said and written when a peer is lost, whatever this worker is doing just then."""
+
+    def __init__(self) -> None:
+        self.worker: Worker | None = None
+        self.status: Status | None = None
+
+    def peer_lost(self, reason: str) -> NoReturn:
+        """Ends the process with 138; called in the lifeline's thread."""
+        print(f"castell: error: {reason}", file=sys.stderr, flush=True)
+        faults.leave_peers(reason, self._write)
+
+    def _write(self, reason: str) -> None:
+        if self.status is not None and self.worker is not None:
+            self.status.update("failed", self.worker.step, exit_code=EXIT_PEER_LOST, reason=reason)
+
+
 @contextmanager
-def _losses_named(spec: ClusterSpec) -> Iterator[None]:
+def _losses_named(spec: ClusterSpec, line: Lifeline) -> Iterator[None]:
     """Turns what TensorFlow says when a peer is gone into PeerLost."""
     try:
         yield
     except Exception as error:
         own = "{type} {index}".format(**spec.tf_config()["task"])
         if spec.world_size > 1 and (reason := faults.peer_failure(error, own)):
-            raise PeerLost(reason) from error
+            raise PeerLost("; ".join((*line.departures(), reason))) from error
         raise
 
 
@@ -116,7 +120,7 @@ def _status(
     code, reason = EXIT_FAULT, None
     try:
         yield status
-        state, code = "completed", EXIT_DONE
+        state, code, reason = "completed", EXIT_DONE, worker.ended
     except CastellError as error:
         state = "preempted" if isinstance(error, Stopped) else "failed"
         code, reason = error.exit_code, str(error)

@@ -133,7 +133,7 @@ class Optimization(_Keys):
         None, gt=0, lt=1, description="average the weights (0.999: over about 1,000 steps); "
         "evaluation and export take the average"
     )  # fmt: skip
-    freeze: Names = Field((), description="weights that stay as they are: patterns as model/embed_*")
+    freeze: Names = Field((), description="weights that stay as they are: model/embed_*,…")
     init_from: str | None = Field(
         None, description="run directory whose weights are the first ones (warm start)"
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -10,9 +11,13 @@ from pydantic import BaseModel, ValidationError
 
 from trainer import files
 from trainer.data.blocks import plan_storage
-from trainer.data.manifest import FORMAT_VERSION, Feature, Label, Manifest, Split
+from trainer.data.manifest import FORMAT_VERSION, Feature, Label, Manifest, Shard, Split
+from trainer.data.staging import Cache
 from trainer.data.statistics import SplitStatistics, Statistics
 from trainer.errors import UsageError
+
+# A store answers a question in tens of milliseconds, and takes many at once.
+_QUESTIONS_AT_ONCE = 16
 
 _Content = TypeVar("_Content", bound=BaseModel)
 
@@ -21,13 +26,15 @@ _Content = TypeVar("_Content", bound=BaseModel)
 class Dataset:
     """What `Task.build` learns about the data: columns, label, sizes and statistics.
 
-    class_weights: how much a training row counts, by the index of its class; None: 1.
+    class_weights: how much a training row counts, by the index of its class; None: 1. cache: where
+    copies of remote shards are kept; None: they are read in place.
     """
 
     path: str
     manifest: Manifest
     statistics: Statistics
     class_weights: tuple[float, ...] | None = None
+    cache: Cache | None = None
 
     @classmethod
     def open(cls, path: str) -> Dataset:
@@ -89,23 +96,33 @@ class Dataset:
         Raises:
           UsageError: naming the first shard that is missing, cut or altered in size.
         """
-        for name in splits:
-            for shard in self.split(name).shards:
-                path = files.join(self.path, shard.path)
-                try:
-                    found = files.size(path)
-                except FileNotFoundError:
-                    raise UsageError(f"shard {path} is missing: shard the data again") from None
-                except OSError as error:
-                    raise UsageError(f"shard {path} cannot be read: {_why(error)}") from None
-                if found != shard.bytes:
-                    raise UsageError(
-                        f"shard {path} has {found} bytes, the manifest says {shard.bytes}: "
-                        "it was cut or altered; copy it again or shard the data again"
-                    )
+        shards = [shard for name in splits for shard in self.split(name).shards]
+        if not files.is_remote(self.path):
+            for shard in shards:
+                self._check_size(shard)
+            return
+        with ThreadPoolExecutor(_QUESTIONS_AT_ONCE) as pool:
+            list(pool.map(self._check_size, shards))
+
+    def _check_size(self, shard: Shard) -> None:
+        path = files.join(self.path, shard.path)
+        try:
+            found = files.size(path)
+        except FileNotFoundError:
+            raise UsageError(f"shard {path} is missing: shard the data again") from None
+        except files.read_errors() as error:
+            why = files.reason(error)
+            raise UsageError(f"shard {path} cannot be read: {why}") from None
+        if found != shard.bytes:
+            raise UsageError(
+                f"shard {path} has {found} bytes, the manifest says {shard.bytes}: "
+                "it was cut or altered; copy it again or shard the data again"
+            )
 
 
 def _read(path: str, name: str) -> str:
+    # A URL's scheme that fsspec does not know, or a package that it would need for it.
+    unreadable: tuple[type[Exception], ...] = (ValueError, ImportError, *files.read_errors())
     try:
         return files.read_text(files.join(path, name))
     except (FileNotFoundError, NotADirectoryError) as error:
@@ -115,13 +132,8 @@ def _read(path: str, name: str) -> str:
         ) from None
     except UnicodeDecodeError:
         raise UsageError(f"{path}: {name} is not readable (not UTF-8 text)") from None
-    # A URL's scheme that fsspec does not know, or a package that it would need for it.
-    except (OSError, ValueError, ImportError) as error:
-        raise UsageError(f"{path}: {name} cannot be read: {_why(error)}") from None
-
-
-def _why(error: Exception) -> str:
-    return error.strerror or str(error) if isinstance(error, OSError) else str(error)
+    except unreadable as error:
+        raise UsageError(f"{path}: {name} cannot be read: {files.reason(error)}") from None
 
 
 def _check_version(path: str, text: str) -> None:

@@ -1,8 +1,8 @@
 """The outer loop: feeds super-batches to the step, and does between calls all that is not a step.
 
 Everything that happens at a step happens at a *boundary* (the end of a call), and calls end where
-something is due: a log line, a checkpoint, the last step. All workers pass the same boundaries in
-the same order, so that every collective is met by all; only the chief writes.
+something is due: a log line, an evaluation, a checkpoint, the last step. All workers pass the same
+boundaries in the same order, so that every collective is met by all; only the chief writes.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ import tensorflow as tf
 from trainer.config import TrainConfig
 from trainer.data.rows import DamagedShard
 from trainer.errors import CastellError, Diverged, Stopped, UsageError
-from trainer.loop.step import Outcome, TrainStep
+from trainer.loop.interval import Interval
+from trainer.loop.step import TrainStep
 
 # A hundred steps in a row without one finite gradient do not recover by themselves.
 DIVERGED_AFTER = 100
@@ -29,23 +30,34 @@ Metrics = Mapping[str, float]
 class Hooks:
     """What the loop calls at boundaries.
 
-    save(step): writes a checkpoint (every worker calls it, the chief writes). write(step, values):
-    training metrics. beat(step): signs of life. stop_requested(): has this process been told to
-    stop. agree(numbers): sums over workers (see `agree`).
+    save(step): keeps a checkpoint (every worker calls it, the chief writes). finish(): returns when
+    it is written. write(step, split,
+    figures): metrics and what follows from them. beat(step): signs of life. stop_requested(): has
+    this process been told to stop. agree(numbers): sums over workers (see `agree`). ended(): does
+    this process want the run to end here (early stopping). evaluate(step): figures of the
+    evaluation split, None if it was cut short by a stop; a collective. first(batches, step): sees
+    the first super-batch before anything is trained. trouble(batches, step): explains why no step
+    of the first call was finite. figures(): more of them for a log line.
     """
 
     save: Callable[[int], None]
-    write: Callable[[int, Metrics], None]
+    finish: Callable[[], None]
+    write: Callable[[int, str, Metrics], None]
     beat: Callable[[int], None]
     stop_requested: Callable[[], bool]
     agree: Callable[[Sequence[int]], list[int]]
+    ended: Callable[[], bool] = lambda: False
+    evaluate: Callable[[int], Metrics | None] = lambda step: None
+    first: Callable[[Any], None] = lambda batches: None
+    trouble: Callable[[Any], None] = lambda batches: None
+    figures: Callable[[], Metrics] = dict
 
 
 class Loop:
     """Runs steps `start` … `config.steps` - 1.
 
     feeds: one endless iterator of super-batches (features, label, weight) a local replica,
-    beginning at `start`.
+    beginning at `start`; none if the task feeds itself.
     """
 
     def __init__(
@@ -54,20 +66,23 @@ class Loop:
         strategy: tf.distribute.Strategy,
         feeds: Sequence[Iterator[Any]],
         config: TrainConfig,
-        learning_rate: Callable[[], float],
         hooks: Hooks,
     ) -> None:
         self._step = step
         self._strategy = strategy
         self._feeds = feeds
         self._config = config
-        self._learning_rate = learning_rate
         self._hooks = hooks
         self._nonfinite_run = tf.constant(0)
-        self._interval = Interval()
+        self._interval = self._new_interval()
+        self._every = tuple(
+            every
+            for every in (config.log_every, config.checkpoint_every, config.eval_every)
+            if every
+        )
 
-    def run(self, start: int) -> None:
-        """Trains until the last step; each boundary may end it early.
+    def run(self, start: int) -> int:
+        """Trains until the last step and returns it; each boundary may end it early.
 
         Raises:
           Stopped: somebody was told to stop; the checkpoint of this step is written.
@@ -80,32 +95,45 @@ class Loop:
         saved = start
         while done < last:
             damage = None
-            if batches is None:
+            if used == 0:
                 batches, damage = self._next()
-            self._agree_to_go_on(done, saved, damage)
+            if not self._agree_to_go_on(done, saved, damage):
+                break
+            if done == start:
+                self._hooks.first(batches)
+                self._interval = self._new_interval()
             count = min(self._to_boundary(done), self._config.steps_per_call - used)
             outcome = self._step(
                 batches, first=used, count=count, step=done, nonfinite_run=self._nonfinite_run
             )
             self._nonfinite_run = outcome.nonfinite_run
-            done, used = done + count, used + count
-            if used == self._config.steps_per_call:
-                used, batches = 0, None
+            if done == 0 and int(outcome.finite) == 0:
+                self._hooks.trouble(batches)
+            done, used = done + count, (used + count) % self._config.steps_per_call
             self._interval.add(outcome, count)
             self._hooks.beat(done)
             if done % self._config.log_every == 0 or done == last:
                 self._log(done)
+            if self._evaluate_at(done, last):
+                self._evaluate(done)
             if done % self._config.checkpoint_every == 0 or done == last:
                 self._hooks.save(done)
                 saved = done
+        self._hooks.finish()
+        return done
 
     def _to_boundary(self, done: int) -> int:
         """Steps until something is due."""
-        every = (self._config.log_every, self._config.checkpoint_every)
-        return min((self._config.steps or 0) - done, *(n - done % n for n in every))
+        return min((self._config.steps or 0) - done, *(n - done % n for n in self._every))
+
+    def _evaluate_at(self, done: int, last: int) -> bool:
+        every = self._config.eval_every
+        return bool(every) and (done % (every or 1) == 0 or done == last)
 
     def _next(self) -> tuple[Any, DamagedShard | None]:
         """Fetches one super-batch for each local replica, and how long that took."""
+        if not self._feeds:
+            return None, None
         began = time.perf_counter()
         try:
             batches = [next(feed) for feed in self._feeds]
@@ -117,21 +145,25 @@ class Loop:
             lambda context: next(parts)
         ), None
 
-    def _agree_to_go_on(self, done: int, saved: int, damage: DamagedShard | None) -> None:
-        stops, damaged = self._hooks.agree(
-            [int(self._hooks.stop_requested()), int(damage is not None)]
+    def _agree_to_go_on(self, done: int, saved: int, damage: DamagedShard | None) -> bool:
+        """Returns whether the run goes on; False if an action ended it, checkpoint and all."""
+        hooks = self._hooks
+        stops, damaged, ended = hooks.agree(
+            [int(hooks.stop_requested()), int(damage is not None), int(hooks.ended())]
         )
         if damaged:
             self._leave_together(
                 UsageError(str(damage or "another worker read a damaged shard: see its log"))
             )
+        if (stops or ended) and saved != done:
+            hooks.save(done)
         if stops:
-            if saved != done:
-                self._hooks.save(done)
+            hooks.finish()
             kept = (
                 f"the checkpoint of step {done} is written" if done else "nothing was trained yet"
             )
             self._leave_together(Stopped(f"told to stop: {kept}"))
+        return not ended
 
     def _leave_together(self, end: CastellError) -> NoReturn:
         """Raises what all workers raise here, once all are here.
@@ -139,13 +171,13 @@ class Loop:
         Who leaves first takes the others' connections along: a chief that still writes the last
         checkpoint would lose it, and report a lost peer.
         """
-        self._hooks.agree([0, 0])
+        self._hooks.agree([0, 0, 0])
         raise end
 
     def _log(self, done: int) -> None:
         metrics = self._interval.metrics(self._config.global_batch)
-        self._hooks.write(done, {**metrics, "learning_rate": self._learning_rate()})
-        self._interval = Interval()
+        self._hooks.write(done, "train", {**metrics, **self._hooks.figures()})
+        self._interval = self._new_interval()
         failed = int(self._nonfinite_run)
         if failed >= DIVERGED_AFTER:
             self._leave_together(
@@ -155,32 +187,13 @@ class Loop:
                 )
             )
 
+    def _evaluate(self, done: int) -> None:
+        began = time.perf_counter()
+        figures = self._hooks.evaluate(done)
+        if figures is not None:
+            self._hooks.write(done, self._config.eval_split, figures)
+        self._hooks.beat(done)
+        self._interval.aside += time.perf_counter() - began
 
-class Interval:
-    """Figures of the steps between two log lines."""
-
-    def __init__(self) -> None:
-        self.wait = 0.0
-        self._began = time.perf_counter()
-        self._steps = 0
-        self._calls: list[tuple[Outcome, int]] = []
-
-    def add(self, outcome: Outcome, count: int) -> None:
-        """Counts a call's steps; nothing is read off the device yet."""
-        self._calls.append((outcome, count))
-        self._steps += count
-
-    def metrics(self, global_batch: int) -> dict[str, float]:
-        """Returns the interval's loss, norm, speed; waits for the device."""
-        finite = [int(outcome.finite) for outcome, _ in self._calls]
-        losses = [float(outcome.loss) for outcome, _ in self._calls]
-        total = sum(loss * n for loss, n in zip(losses, finite, strict=True) if n)
-        seconds = time.perf_counter() - self._began
-        return {
-            "loss": total / sum(finite) if sum(finite) else float("nan"),
-            "gradient_norm": float(self._calls[-1][0].gradient_norm),
-            "skipped_steps": float(self._steps - sum(finite)),
-            "examples_per_second": self._steps * global_batch / seconds,
-            "step_seconds": seconds / self._steps,
-            "input_wait_fraction": min(self.wait / seconds, 1.0),
-        }
+    def _new_interval(self) -> Interval:
+        return Interval(self._step.objectives, self._strategy.num_replicas_in_sync)

@@ -23,7 +23,7 @@ def peak_learning_rate(config: TrainConfig) -> float:
 
 
 class Schedule(keras.optimizers.schedules.LearningRateSchedule):
-    """rate(step): linear from 0 over the warm-up, then constant, or a cosine to 0 at `steps`.
+    """rate(step): linear from 0 over the warm-up; then constant, a cosine to 0, or stairs.
 
     `step` counts applied updates: a skipped (non-finite) step does not move it.
     """
@@ -33,6 +33,8 @@ class Schedule(keras.optimizers.schedules.LearningRateSchedule):
         self.warmup_steps = config.warmup_steps
         self.decay_steps = max(steps - config.warmup_steps, 1)
         self.cosine = config.schedule == "cosine"
+        self.decay_at = config.decay_at
+        self.decay_factor = config.decay_factor
 
     def __call__(self, step: Any) -> tf.Tensor:
         """Returns the float32 rate of update number `step`, from 0."""
@@ -41,6 +43,8 @@ class Schedule(keras.optimizers.schedules.LearningRateSchedule):
         if self.cosine:
             progress = tf.clip_by_value((now - self.warmup_steps) / self.decay_steps, 0.0, 1.0)
             rate = rate * 0.5 * (1.0 + tf.cos(math.pi * progress))
+        for stair in self.decay_at:
+            rate = rate * tf.where(now >= stair, self.decay_factor, 1.0)
         if self.warmup_steps:
             rate = rate * tf.minimum((now + 1.0) / self.warmup_steps, 1.0)
         return rate
@@ -48,20 +52,3 @@ class Schedule(keras.optimizers.schedules.LearningRateSchedule):
     def get_config(self) -> dict[str, Any]:
         """Never used: a run is described by its config.json."""
         return dict(vars(self))
-
-
-def make_optimizer(config: TrainConfig, steps: int) -> keras.optimizers.Optimizer:
-    """Returns the optimizer that `config` describes; call it inside the strategy's scope.
-
-    Its own all-reduce is switched off: gradients arrive reduced, and Keras would clip and test
-    for finiteness before its reduce instead of after.
-    """
-    schedule = Schedule(config, steps)
-    if config.optimizer == "sgd":
-        optimizer = keras.optimizers.SGD(schedule, momentum=config.momentum)
-    elif config.optimizer == "adam":
-        optimizer = keras.optimizers.Adam(schedule)
-    else:
-        optimizer = keras.optimizers.AdamW(schedule, weight_decay=config.weight_decay)
-    optimizer._all_reduce_sum_gradients = lambda grads_and_vars: grads_and_vars
-    return optimizer

@@ -4,7 +4,7 @@
 2. One SUM all-reduce of gradients, losses and weights; dividing by the *global* weight sum makes
    partial and weighted batches exact.
 3. The norm of the reduced gradients decides, equally on all replicas, whether the step counts: a
-   non-finite one changes no weight and no slot anywhere.
+   non-finite one changes no weight, no slot and no average anywhere.
 4. Clipping by that norm, then the update, where Keras reduces nothing any more.
 
 `TrainStep` runs many steps in one `tf.function` over a super-batch.
@@ -12,7 +12,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,29 +20,37 @@ import keras
 import tensorflow as tf
 
 from trainer.config import TrainConfig
+from trainer.errors import UsageError
 from trainer.loop import seeds
-from trainer.task import Batch, Objective, Task
+from trainer.loop.ema import Ema
+from trainer.loop.precision import LossScale
+from trainer.loop.reduce import Reduce
+from trainer.task import Batch, Objective, Sums, Task, raw
 
 
 @dataclass(frozen=True)
 class Outcome:
     """What a call of several steps returns, as tensors still (reading one waits for the device).
 
-    loss: float32, mean over the finite steps (NaN if none). finite: int32, how many were.
-    nonfinite_run: int32, how many steps in a row, up to the last, were not. gradient_norm: float32,
-    of the last step, before clipping.
+    losses: float32 [objectives], means over the finite steps (NaN if none). finite: int32, how many
+    were. nonfinite_run: int32, how many steps in a row, up to the last, were not. gradient_norm:
+    float32, of the last step, before clipping. reduce_seconds: float64, in all-reduces, waiting for
+    slower replicas included (0 with one replica).
     """
 
-    loss: tf.Tensor
+    losses: tf.Tensor
     finite: tf.Tensor
     nonfinite_run: tf.Tensor
     gradient_norm: tf.Tensor
+    reduce_seconds: tf.Tensor
 
 
 class TrainStep:
     """Steps of one Task under one strategy.
 
-    optimizers: one an objective, built (slots exist) inside the strategy's scope.
+    optimizers: one an objective, built (slots exist) inside the strategy's scope. scale: float16's.
+    ema: averages that follow the weights. compiled: whether XLA compiles the steps; all of a call
+    with one replica, else forward and backward of each.
     """
 
     def __init__(
@@ -51,21 +59,22 @@ class TrainStep:
         strategy: tf.distribute.Strategy,
         optimizers: Mapping[str, keras.optimizers.Optimizer],
         config: TrainConfig,
+        *,
+        scale: LossScale | None = None,
+        ema: Ema | None = None,
     ) -> None:
+        self._task = task
         self._strategy = strategy
         self._objectives = tuple(task.objectives())
+        self.objectives = tuple(o.name for o in self._objectives)
         self._optimizers = optimizers
         self._microbatches = config.microbatches
         self._clip_norm = config.clip_norm
-        self._penalty = task.penalty
-        # With several replicas XLA takes forward and backward only: the reduce stays outside.
-        compiled = {"jit_compile": True, "autograph": False}
-        self._sums = {
-            o.name: tf.function(self._sums_of(o), **compiled)
-            if config.jit == "on"
-            else self._sums_of(o)
-            for o in self._objectives
-        }
+        self._rows = config.global_batch // strategy.num_replicas_in_sync
+        self._reduce = Reduce(strategy.num_replicas_in_sync, config.reduce_dtype)
+        self._scale = scale
+        self._ema = ema
+        self.compiled = config.jit == "on"
 
     def __call__(
         self, batches: Any, *, first: int, count: int, step: int, nonfinite_run: tf.Tensor
@@ -74,7 +83,7 @@ class TrainStep:
 
         Args:
           batches: (features, label, weight), each [steps, rows, …] a replica, as the strategy
-            distributes values.
+            distributes values; None if the task feeds itself.
           first: the first batch.
           count: how many, > 0.
           step: number of the first step; decides dropout.
@@ -82,9 +91,20 @@ class TrainStep:
         """
         # As tensors: a Python number would be traced anew at every call.
         numbers = (tf.constant(n, tf.int32) for n in (first, count, step))
-        return Outcome(*self._many(batches, *numbers, nonfinite_run))
+        whole = self.compiled and self._strategy.num_replicas_in_sync == 1
+        many = self._many_compiled if whole else self._many_plain
+        return Outcome(*many(batches, *numbers, nonfinite_run))
 
-    @tf.function  # type: ignore[untyped-decorator,unused-ignore]
+    # Without AutoGraph: it would wrap what a Task raises in its own account of it, and carry every
+    # name assigned in a loop, per-replica values too, which cannot be carried.
+    @tf.function(autograph=False)  # type: ignore[untyped-decorator,unused-ignore]
+    def _many_plain(self, *args: Any) -> tuple[tf.Tensor, ...]:
+        return self._many(*args)
+
+    @tf.function(autograph=False, jit_compile=True)  # type: ignore[untyped-decorator,unused-ignore]
+    def _many_compiled(self, *args: Any) -> tuple[tf.Tensor, ...]:
+        return self._many(*args)
+
     def _many(
         self,
         batches: Any,
@@ -93,31 +113,50 @@ class TrainStep:
         step: tf.Tensor,
         nonfinite_run: tf.Tensor,
     ) -> tuple[tf.Tensor, ...]:
-        total, finite, norm = tf.constant(0.0), tf.constant(0), tf.constant(0.0)
-        for place in tf.range(count):
-            loss, good, norm = self._one(batches, first + place, step + place)
-            total += tf.where(good, loss, 0.0)
-            finite += tf.cast(good, tf.int32)
-            nonfinite_run = tf.where(good, 0, nonfinite_run + 1)
-        return total / tf.cast(finite, tf.float32), finite, nonfinite_run, norm
+        def body(
+            place: tf.Tensor, total: Any, finite: Any, run: Any, norm: Any, seconds: Any
+        ) -> Any:
+            losses, good, norm, more = self._one(batches, first + place, step + place)
+            return (
+                place + 1,
+                total + tf.where(good, losses, 0.0),
+                finite + tf.cast(good, tf.int32),
+                tf.where(good, 0, run + 1),
+                norm,
+                seconds + more,
+            )
 
-    # AutoGraph carries every name assigned inside `for` as a loop variable, and per-replica values
-    # cannot be one: hence a method of its own.
-    @tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator,unused-ignore]
+        start = (
+            tf.constant(0),
+            tf.zeros([len(self._objectives)]),
+            tf.constant(0),
+            nonfinite_run,
+            tf.constant(0.0),
+            tf.constant(0.0, tf.float64),
+        )
+        _, total, finite, run, norm, seconds = tf.while_loop(
+            lambda place, *_: place < count, body, start
+        )
+        return total / tf.cast(finite, tf.float32), finite, run, norm, seconds
+
     def _one(
         self, batches: Any, place: tf.Tensor, step: tf.Tensor
-    ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-        gradients, loss, norm = self._strategy.run(self._gradients, args=(batches, place, step))
+    ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor, tf.Tensor]:
+        gradients, losses, norm, seconds = self._strategy.run(
+            self._gradients, args=(batches, place, step)
+        )
         first = self._first
         # The norm is finite exactly where all gradients are.
-        good = tf.math.is_finite(first(norm)) & tf.math.is_finite(first(loss))
+        good = tf.math.is_finite(first(norm)) & tf.reduce_all(tf.math.is_finite(first(losses)))
 
         def update() -> tf.Tensor:
             self._strategy.run(self._update, args=(gradients,))
             return tf.constant(0)
 
         tf.cond(good, update, lambda: tf.constant(0))
-        return first(loss), good, first(norm)
+        if self._scale is not None:
+            self._scale.note(good)
+        return first(losses), good, first(norm), first(seconds)
 
     def _first(self, value: Any) -> tf.Tensor:
         """Any replica's value, where all are equal."""
@@ -125,101 +164,99 @@ class TrainStep:
 
     def _gradients(
         self, batches: Any, place: tf.Tensor, step: tf.Tensor
-    ) -> tuple[list[list[tf.Tensor]], tf.Tensor, tf.Tensor]:
-        """In one replica: reduced and clipped gradients by objective, global loss, global norm."""
-        context = tf.distribute.get_replica_context()
-        features, label, weight = batches
-        batch = Batch({k: v[place] for k, v in features.items()}, label[place], weight[place])
-        replica = context.replica_id_in_sync_group
-        parts = [self._local_sums(o, batch, step, replica) for o in self._objectives]
-        reduced = context.all_reduce(
-            tf.distribute.ReduceOp.SUM, [t for part in parts for t in part]
-        )
-        gradients, losses = [], []
-        for part in parts:
-            *sums, loss, weights = reduced[: len(part)]
-            reduced = reduced[len(part) :]
-            gradients.append([value / weights for value in sums])
-            losses.append(loss / weights)
-        norm = tf.linalg.global_norm([g for group in gradients for g in group])
+    ) -> tuple[dict[str, list[tf.Tensor]], tf.Tensor, tf.Tensor, tf.Tensor]:
+        """In one replica: reduced and clipped gradients by objective, losses, norm, seconds."""
+        replica = tf.distribute.get_replica_context().replica_id_in_sync_group
+        batch = self._batch(batches, place, step, replica)
+        scale = tf.constant(1.0) if self._scale is None else self._scale.value
+        local = self._local_sums(batch, step, replica, scale)
+        sums, seconds = self._reduce(local)
+        gradients, losses = {}, []
+        for name, part in sums.items():
+            # A batch in which no row counts teaches nothing.
+            inverse = tf.math.divide_no_nan(1.0, part.weight * scale)
+            gradients[name] = [value * inverse for value in part.gradients]
+            losses.append(tf.math.divide_no_nan(part.loss, part.weight))
+        norm = tf.linalg.global_norm([g for group in gradients.values() for g in group])
         if self._clip_norm is not None:
             factor = self._clip_norm / tf.maximum(norm, self._clip_norm)
-            gradients = [[g * factor for g in group] for group in gradients]
-        return gradients, tf.add_n(losses), norm
+            gradients = {name: [g * factor for g in group] for name, group in gradients.items()}
+        return gradients, tf.stack(losses), norm, seconds
+
+    def _batch(self, batches: Any, place: tf.Tensor, step: tf.Tensor, replica: Any) -> Batch:
+        """Returns this replica's rows of a step."""
+        if self._task.feeds_itself:
+            with seeds.at(step, replica):
+                return self._task.batches(step, replica * self._rows + tf.range(self._rows))
+        return Batch(*tf.nest.map_structure(lambda value: value[place], batches))
 
     def _local_sums(
-        self, objective: Objective, batch: Batch, step: tf.Tensor, replica: Any
-    ) -> list[tf.Tensor]:
-        """This replica's sums over all microbatches: gradients, loss, weight."""
-        sums_of = self._sums[objective.name]
+        self, batch: Batch, step: tf.Tensor, replica: Any, scale: tf.Tensor
+    ) -> dict[str, Sums]:
+        """This replica's sums over all micro-batches, by objective."""
+        whole = (batch.features, batch.label, batch.weight)
+
+        def sums_of(values: Any, part: tf.Tensor) -> dict[str, Any]:
+            with seeds.at(step, replica, part):
+                sums = self._task.train_step(Batch(*values), scale)
+            return _packed(self._objectives, sums)
+
+        if self.compiled and self._strategy.num_replicas_in_sync > 1:
+            # XLA takes forward and backward only: the reduce stays outside.
+            sums_of = tf.function(sums_of, jit_compile=True, autograph=False)
         if self._microbatches == 1:
-            return list(sums_of(batch.features, batch.label, batch.weight, step, replica, 0))
-        rows = batch.label.shape[0] // self._microbatches
+            return _unpacked(sums_of(whole, tf.constant(0)))
+        rows = self._rows // self._microbatches
 
         def cut(tensor: tf.Tensor, part: tf.Tensor) -> tf.Tensor:
             return tf.ensure_shape(
                 tensor[part * rows : (part + 1) * rows], [rows, *tensor.shape[1:]]
             )
 
-        def add(part: tf.Tensor, *sums: tf.Tensor) -> tuple[tf.Tensor, ...]:
-            features = {name: cut(value, part) for name, value in batch.features.items()}
-            label, weight = cut(batch.label, part), cut(batch.weight, part)
-            more = sums_of(features, label, weight, step, replica, part)
-            return (part + 1, *(a + b for a, b in zip(sums, more, strict=True)))
+        def add(part: tf.Tensor, sums: Any) -> tuple[tf.Tensor, Any]:
+            more = sums_of(tf.nest.map_structure(lambda value: cut(value, part), whole), part)
+            return part + 1, tf.nest.map_structure(tf.add, sums, more)
 
-        zeros = [tf.zeros(v.shape, v.dtype) for v in raw(objective.variables)]
-        start = (tf.constant(0), *zeros, tf.constant(0.0), tf.constant(0.0))
-        _, *sums = tf.while_loop(lambda part, *_: part < self._microbatches, add, start)
-        return list(sums)
-
-    def _sums_of(self, objective: Objective) -> Callable[..., list[tf.Tensor]]:
-        """Returns the forward and backward pass of an objective over one microbatch."""
-
-        def sums_of(
-            features: Any, label: Any, weight: Any, step: Any, replica: Any, part: Any
-        ) -> list[tf.Tensor]:
-            weights = tf.reduce_sum(weight)
-            with seeds.at(step, replica, part), tf.GradientTape() as tape:
-                per_row = _one_a_row(objective, Batch(features, label, weight))
-                # The penalty counts once a global batch: over all replicas and microbatches the
-                # weights add up to what the sum is divided by.
-                loss = tf.reduce_sum(per_row * weight) + self._penalty() * weights
-            variables = raw(objective.variables)
-            gradients = tape.gradient(loss, variables)
-            if all(g is None for g in gradients):
-                raise ValueError(
-                    f"objective {objective.name!r} trains nothing: its loss depends on none of its "
-                    f"{len(variables)} variables"
-                )
-            # A part may be out of use in this loss, as a discriminator is in the generator's.
-            found = (
-                tf.zeros_like(v) if g is None else tf.convert_to_tensor(g)
-                for v, g in zip(variables, gradients, strict=True)
-            )
-            return [*found, loss, weights]
-
-        return sums_of
-
-    def _update(self, gradients: Sequence[Sequence[tf.Tensor]]) -> None:
-        for objective, group in zip(self._objectives, gradients, strict=True):
-            self._optimizers[objective.name].apply(list(group), list(objective.variables))
-
-
-def _one_a_row(objective: Objective, batch: Batch) -> tf.Tensor:
-    """Returns the objective's loss as float32 [rows].
-
-    [rows, 1] or a mean would be broadcast against the weights, and train something else.
-    """
-    loss = tf.convert_to_tensor(objective.loss(batch, True))
-    if not loss.shape.is_compatible_with(batch.weight.shape):
-        raise ValueError(
-            f"objective {objective.name!r}: the loss has shape {loss.shape}, not "
-            f"{batch.weight.shape}: return one value a row, not averaged "
-            "(a loss of [rows, 1] needs [:, 0])"
+        start = {o.name: _nothing(o) for o in self._objectives}
+        _, sums = tf.while_loop(
+            lambda part, _: part < self._microbatches, add, (tf.constant(0), start)
         )
-    return tf.ensure_shape(tf.cast(loss, tf.float32), batch.weight.shape)
+        return _unpacked(sums)
+
+    def _update(self, gradients: Mapping[str, list[tf.Tensor]]) -> None:
+        for objective in self._objectives:
+            optimizer = self._optimizers[objective.name]
+            optimizer.apply(list(gradients[objective.name]), list(objective.variables))
+        if self._ema is not None:
+            self._ema.follow(next(iter(self._optimizers.values())).iterations)
 
 
-def raw(variables: Sequence[Any]) -> list[Any]:
-    """Returns the tf.Variable behind each Keras variable (itself, if it is one already)."""
-    return [v.value if isinstance(v, keras.Variable) else v for v in variables]
+def _packed(objectives: Sequence[Objective], sums: Mapping[str, Sums]) -> dict[str, Any]:
+    """Returns what `train_step` gave as a nest of tensors, after a look at its shape."""
+    names = [o.name for o in objectives]
+    if sorted(sums) != sorted(names):
+        raise UsageError(
+            f"train_step returned {', '.join(sums) or 'nothing'}: return one Sums for each of "
+            f"objectives(), {', '.join(names)}"
+        )
+    packed = {}
+    for objective in objectives:
+        part = sums[objective.name]
+        found = [tuple(g.shape) for g in part.gradients]
+        wanted = [tuple(v.shape) for v in objective.variables]
+        if found != wanted:
+            raise UsageError(
+                f"train_step: objective {objective.name!r} has {len(wanted)} variables and got "
+                f"{len(found)} gradients, or some of other shapes: return one each, in their order"
+            )
+        packed[objective.name] = (list(part.gradients), part.loss, part.weight)
+    return packed
+
+
+def _unpacked(sums: Mapping[str, Any]) -> dict[str, Sums]:
+    return {name: Sums(*part) for name, part in sums.items()}
+
+
+def _nothing(objective: Objective) -> Any:
+    zeros = [tf.zeros(v.shape, v.dtype) for v in raw(objective.variables)]
+    return zeros, tf.constant(0.0), tf.constant(0.0)

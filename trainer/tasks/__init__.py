@@ -18,9 +18,17 @@ from trainer.errors import UsageError, suggestion
 if TYPE_CHECKING:
     from trainer.task import Task
 
-BUILT_IN = {"tabular": "trainer.tasks.tabular.task:Tabular"}
+BUILT_IN = {
+    "tabular": "trainer.tasks.tabular.task:Tabular",
+    "image": "trainer.tasks.image.task:Image",
+    "text": "trainer.tasks.text.task:Text",
+}
 _OWN = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*")
-BUILT_IN_OPTIONS = {"tabular": "trainer.tasks.tabular.options:TabularOptions"}
+BUILT_IN_OPTIONS = {
+    "tabular": "trainer.tasks.tabular.options:TabularOptions",
+    "image": "trainer.tasks.image.options:ImageOptions",
+    "text": "trainer.tasks.text.options:TextOptions",
+}
 
 
 def options_class(name: str) -> Any | None:

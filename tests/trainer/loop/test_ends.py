@@ -21,12 +21,16 @@ def _damaged() -> Iterator[Any]:
 
 
 def _one_step(*args: Any, **named: Any) -> Outcome:
-    return Outcome(tf.constant(1.0), tf.constant(1), tf.constant(0), tf.constant(1.0))
+    zero = tf.constant(0.0, tf.float64)
+    return Outcome(tf.constant([1.0]), tf.constant(1), tf.constant(0), tf.constant(1.0), zero)
 
 
 @pytest.mark.parametrize(
     ("stopped", "end", "calls"),
-    [(True, Stopped, ["agree", "agree", "save", "agree"]), (False, UsageError, ["agree"] * 2)],
+    [
+        (True, Stopped, ["agree", "agree", "save", "finish", "agree"]),
+        (False, UsageError, ["agree"] * 2),
+    ],
 )
 def test_who_is_told_to_stop_waits_for_the_chiefs_checkpoint(
     stopped: bool, end: type[CastellError], calls: list[str]
@@ -39,7 +43,8 @@ def test_who_is_told_to_stop_waits_for_the_chiefs_checkpoint(
 
     hooks = Hooks(
         save=lambda step: done.append("save"),
-        write=lambda step, values: None,
+        finish=lambda: done.append("finish"),
+        write=lambda step, split, values: None,
         beat=lambda step: None,
         stop_requested=lambda: len(done) > 0,
         agree=agree,
@@ -47,7 +52,8 @@ def test_who_is_told_to_stop_waits_for_the_chiefs_checkpoint(
     config = TrainConfig(data="d", output="o", steps=9, steps_per_call=1)
     feed: Iterator[Any] = iter([(), (), ()]) if stopped else _damaged()
     step: Any = _one_step
-    loop = Loop(step, tf.distribute.get_strategy(), [feed], config, lambda: 0.1, hooks)
+    step.objectives = ("loss",)
+    loop = Loop(step, tf.distribute.get_strategy(), [feed], config, hooks)
     with pytest.raises(end):
         loop.run(0)
     assert done == calls

@@ -1,0 +1,308 @@
+"""One process's part of a run, once the strategy stands: build, restore, train, wait.
+
+The chief also writes; the others pass the same places and write nothing.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from typing import Any
+
+import tensorflow as tf
+
+from trainer.actions import Action, Report
+from trainer.build import build
+from trainer.config import MOST_STEPS, RESUMABLE_KEYS
+from trainer.data.input import Columns, training_batches
+from trainer.errors import EXIT_PEER_LOST, UsageError
+from trainer.loop import diagnose, jit
+from trainer.loop.agree import make_agree
+from trainer.loop.evaluate import Evaluation
+from trainer.loop.loop import Hooks, Loop, Metrics
+from trainer.loop.step import TrainStep
+from trainer.loop.variables import matching, task_variables
+from trainer.plan import Plan, plan_lanes
+from trainer.run import belonging, checkpoint, faults
+from trainer.run.directory import RunDirectory
+from trainer.run.saver import Saver
+from trainer.run.status import Status
+from trainer.run.writers import Writer, make_writers
+
+# A few of them are in memory at once, on every replica.
+_SUPER_BATCH_BYTES = 1 << 27
+# Taking an input apart waits for the super-batch that it is filling, seconds that a worker which
+# lost its peer does not have. Kept until the process ends, by `faults.leave`, nothing waits.
+_inputs: list[Any] = []
+
+
+class Worker:
+    """One process of a run; `run` does it all.
+
+    step: how far it is. ended: why an action ended the run early.
+    """
+
+    def __init__(
+        self, plan: Plan, strategy: tf.distribute.Strategy, stop: faults.StopRequest
+    ) -> None:
+        self._plan = plan
+        self._strategy = strategy
+        self._stop = stop
+        self._agree = make_agree(strategy, plan.spec.world_size)
+        self.directory = RunDirectory(plan.config.output)
+        pids = [0] * plan.spec.world_size
+        pids[plan.spec.rank] = os.getpid()
+        self.pids = self._agree(pids)
+        self.step = 0
+        self.ended: str | None = None
+
+    def run(self, status: Status | None) -> None:
+        """Builds, restores, trains, and waits for the others before it returns.
+
+        status: told how far the run is; None on all but the chief.
+        """
+        plan, config = self._plan, self._plan.config
+        self._trained = trained = build(config, plan.dataset, self._strategy)
+        columns = None if trained.task.feeds_itself else trained.task.columns(plan.dataset)
+        evaluation = self._evaluation()
+        self._variables = trained.variables
+        if plan.spec.is_chief:  # not before: what cannot be built leaves no run behind
+            self.directory.start(plan.stored, RESUMABLE_KEYS)
+            self.directory.keep_dataset(plan.dataset)
+        self.step = start = self._restore()
+        assert config.steps is not None, "make_plan resolves steps"
+        last = config.steps
+        if start >= last:
+            self._say(f"nothing to do: {config.output} has done {start} of {last} steps")
+            self._agree([0])
+            return
+        in_a_call = min(config.steps_per_call, last - start, _most_steps(columns, self._rows))
+        config = config.model_copy(update={"steps_per_call": in_a_call})
+        feeds = self._feeds(columns, start, last, in_a_call)
+        step = trained.step(config)
+        with self._writer(start) as write, self._watchdog(status) as watchdog:
+
+            def beat(done: int) -> None:
+                self.step = done
+                watchdog.beat()
+                if status is not None:
+                    status.note(done)
+
+            hooks = Hooks(
+                save=self._save,
+                finish=self._saver.finish if self._saver else lambda: None,
+                write=write,
+                beat=beat,
+                stop_requested=lambda: self._stop.requested,
+                agree=self._agree,
+                ended=lambda: self.ended is not None,
+                evaluate=lambda done: self._evaluate(evaluation, lambda: beat(done)),
+                first=lambda batches: self._settle_jit(step, batches, in_a_call, last - start),
+                trouble=lambda batches: diagnose.explain(trained.task, self._strategy, batches),
+                figures=self._figures,
+            )
+            self.step = Loop(step, self._strategy, feeds, config, hooks).run(start)
+            self._agree([0])  # who leaves first takes the others' connections along
+        self._say(self._farewell())
+
+    @property
+    def _rows(self) -> int:
+        """Rows of one replica in a step."""
+        return self._plan.config.global_batch // self._strategy.num_replicas_in_sync
+
+    def _feeds(
+        self, columns: Columns | None, start: int, last: int, in_a_call: int
+    ) -> list[Iterator[Any]]:
+        """Returns one iterator of super-batches for each replica of this process."""
+        if columns is None:
+            return []
+        config, task = self._plan.config, self._trained.task
+        replicas = self._strategy.num_replicas_in_sync
+        lanes = plan_lanes(config, self._plan.dataset, replicas)
+        feeds = [
+            training_batches(
+                columns, "train", task.preprocess, lanes,
+                replica=replica, replicas=replicas, step=start, last=last, steps=in_a_call,
+                augment=task.augment if task.augments else None, seed=config.seed,
+            )
+            for replica in self._local_replicas()
+        ]  # fmt: skip
+        _inputs.extend(feeds)
+        return feeds
+
+    def _restore(self) -> int:
+        """Loads the newest whole checkpoint, the same one on all workers; returns its step."""
+        commit = None
+        config, chief = self._plan.config, self._plan.spec.is_chief
+        if chief:
+            commit = checkpoint.latest(self.directory.checkpoints, self._say)
+        # The chief decides: what another one sees on a shared disk may be older.
+        (step,) = self._agree([commit.step if commit else 0])
+        self._meta = self._describe()
+        if step:
+            commit = commit or checkpoint.commit_at(self.directory.checkpoints, step)
+            belonging.check(commit, self._meta[belonging.CONFIG])
+            checkpoint.restore(commit, self._variables)
+            self._meta["compiled"] = commit.meta.get("compiled")
+            self._say(f"resuming {config.output} from step {step}")
+        elif config.init_from:
+            self._warm_start(config.init_from)
+        self._saver = None
+        if chief:
+            self._saver = Saver(
+                self.directory.checkpoints, self._variables, self._meta,
+                keep=config.keep_checkpoints, keep_best=config.keep_best,
+                background=config.async_checkpoints == "on", say=self._say,
+            )  # fmt: skip
+        return step
+
+    def _warm_start(self, source: str) -> None:
+        from trainer.run.warm import initial_values
+
+        task = self._trained.task
+        skip = matching(task, self._plan.config.init_skip, "init_skip")
+        taken = initial_values(source, task_variables(task), skip)
+        if self._trained.ema is not None:
+            self._trained.ema.start()
+        self._say(taken)
+
+    def _describe(self) -> dict[str, Any]:
+        """Returns what stands in every COMMIT.json beside the data."""
+        plan = self._plan
+        return {
+            "task": plan.config.task,
+            "config_fingerprint": plan.fingerprint,
+            belonging.CONFIG: belonging.identity(plan.stored),
+            "dataset_fingerprint": plan.dataset.manifest.fingerprint,
+            "workers": plan.spec.world_size,
+            "replicas": self._strategy.num_replicas_in_sync,
+            "strategy": plan.choice.name,
+        }
+
+    def _save(self, step: int) -> None:
+        self._trained.settle()
+        if self._saver is not None:
+            self._saver.save(step)
+
+    def _settle_jit(self, step: TrainStep, batches: Any, in_a_call: int, left: int) -> None:
+        """Decides whether XLA compiles the step, as the run did before if it is a resumed one."""
+        replicas, before = self._strategy.num_replicas_in_sync, self._meta.get("compiled")
+        if self._plan.config.jit != "auto":
+            self._meta["compiled"] = step.compiled
+            return
+        if replicas > 1 or self._plan.choice.name == "tpu":
+            choice = jit.Choice(False, "only the step of a single CPU or GPU is compiled whole")
+        elif before is not None:
+            step.compiled = before
+            choice = jit.Choice(before, "as before the resumption")
+        elif left < jit.WORTH_A_TRIAL_STEPS:
+            choice = jit.Choice(False, f"{left} steps are too few for a trial")
+        else:
+            choice = jit.choose(step, batches, in_a_call, self._variables)
+        self._meta["compiled"] = choice.compiled
+        self._say(f"jit {'on' if choice.compiled else 'off'}: {choice.reason}")
+
+    def _evaluation(self) -> Evaluation | None:
+        """Returns what evaluates during training, if that is wanted."""
+        config = self._plan.config
+        if not config.eval_every:
+            return None
+        if self._trained.task.feeds_itself:
+            raise UsageError(
+                f"eval_every ({config.eval_every}): {config.task} feeds itself, there is no split "
+                "to evaluate"
+            )
+
+        def go_on() -> bool:
+            return not self._agree([int(self._stop.requested)])[0]
+
+        return Evaluation(
+            self._trained.task, self._strategy, self._plan.dataset, config.eval_split,
+            batch=config.eval_batch or config.global_batch,
+            replicas=self._local_replicas(), go_on=go_on,
+        )  # fmt: skip
+
+    def _evaluate(self, evaluation: Evaluation | None, beat: Callable[[], None]) -> Metrics | None:
+        if evaluation is None:
+            return None
+        self._trained.settle()
+        ema = self._trained.ema
+        with ema.in_place() if ema is not None else nullcontext():
+            return evaluation(beat)
+
+    def _figures(self) -> Metrics:
+        """Returns what a log line has beside the interval's own figures."""
+        figures = {"learning_rate": self._trained.learning_rate}
+        if self._trained.scale is not None:
+            figures["loss_scale"] = float(self._trained.scale.value)
+        return figures
+
+    def _local_replicas(self) -> range:
+        count = self._strategy.num_replicas_in_sync // self._plan.spec.world_size
+        return range(self._plan.spec.rank * count, (self._plan.spec.rank + 1) * count)
+
+    @contextmanager
+    def _writer(self, start: int) -> Iterator[Callable[[int, str, Metrics], None]]:
+        """Yields what writes figures and runs the actions: all on the chief, nothing elsewhere."""
+        if self._saver is None:
+            yield lambda step, split, values: self._trained.settle()
+            return
+        saver, config = self._saver, self._plan.config
+        writer: Writer = make_writers(config.output, start=start, total=config.steps or 0)
+        actions: tuple[Action, ...] = ()
+
+        def end(reason: str) -> None:
+            self.ended = self.ended or reason
+
+        def write(step: int, split: str, values: Metrics) -> None:
+            self._trained.settle()  # an action may save
+            try:
+                writer.write(step, split, values)
+            except (OSError, tf.errors.OpError) as error:
+                raise checkpoint.SaveFailed(
+                    f"the metrics of step {step} could not be written to {config.output}: {error}"
+                ) from error
+            for action in actions:
+                action(Report(step, split, values, lambda: saver.save(step), end))
+
+        try:
+            yield write
+        finally:
+            saver.wait()
+            writer.close()
+
+    def _watchdog(self, status: Status | None) -> faults.Watchdog:
+        """A call that never returns ends the process with 138."""
+
+        def on_stall(reason: str) -> None:
+            if status is not None:
+                status.update("failed", self.step, exit_code=EXIT_PEER_LOST, reason=reason)
+
+        # A collective gives up by itself first and says which; this catches what is no collective.
+        return faults.Watchdog(2 * self._plan.config.collective_timeout_seconds, on_stall)
+
+    def _farewell(self) -> str:
+        config = self._plan.config
+        early = f" ({self.ended})" if self.ended else ""
+        trained = f"{config.output} is trained: {self.step:,} steps{early}"
+        if self._trained.task.feeds_itself:
+            return trained
+        return (
+            f"{trained}; next: castell evaluate --run {config.output} --data {config.data} --split "
+            f"test --output {config.output}-evaluation"
+        )
+
+    def _say(self, line: str) -> None:
+        if self._plan.spec.is_chief:
+            print(line, file=sys.stderr, flush=True)
+
+
+def _most_steps(columns: Columns | None, rows: int) -> int:
+    """Returns how many steps of `rows` rows a super-batch may hold."""
+    if columns is None:
+        return MOST_STEPS
+    values = sum(math.prod(n or 1 for n in feature.shape) for feature in columns.features)
+    return max(1, _SUPER_BATCH_BYTES // (8 * rows * max(values, 1)))
