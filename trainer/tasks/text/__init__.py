@@ -1,0 +1,1 @@
+"""Text: words or pieces of words, by TensorFlow ops alone, into a small encoder."""
