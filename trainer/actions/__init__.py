@@ -5,6 +5,55 @@ pkg.module:function`. Actions run on the chief alone, after the figures are writ
 never call a collective.
 """
 
-from trainer.actions.report import Action, Report
+from __future__ import annotations
 
-__all__ = ["Action", "Report"]
+import os
+from collections.abc import Callable
+
+from trainer.actions import own
+from trainer.actions.best import Best, MarkBest
+from trainer.actions.early_stop import EarlyStop
+from trainer.actions.hypertune import hypertune
+from trainer.actions.metric import check_metric, history
+from trainer.actions.own import check_names
+from trainer.actions.report import Action, Report
+from trainer.config import TrainConfig
+from trainer.run.directory import RunDirectory
+
+__all__ = ["Action", "Report", "check_metric", "check_names", "make_actions"]
+
+
+def make_actions(
+    config: TrainConfig,
+    directory: RunDirectory,
+    *,
+    start: int,
+    mark: MarkBest,
+    stop: Callable[[str], None],
+    say: Callable[[str], None],
+) -> tuple[Action, ...]:
+    """Returns the actions of a run, in the order in which they are called; the chief's.
+
+    An exception of one of them ends the run as any other does.
+
+    Args:
+      config: of the run.
+      directory: its directory, which exists.
+      start: the step that it goes on from.
+      mark: `Saver.mark_best`.
+      stop: ends the run, with the reason; called at once if the run had stopped early before.
+      say: takes a line for people.
+
+    Raises:
+      UsageError: an action of the user's is not there.
+    """
+    actions: list[Action] = []
+    if config.eval_every:
+        evaluated = history(directory.metrics, config, start)
+        if config.keep_best:
+            actions.append(Best(config, directory.checkpoints, mark, start, evaluated))
+        if config.early_stop_evals:
+            actions.append(EarlyStop(config, stop, evaluated))
+    if tuning := hypertune(config, os.environ, say):
+        actions.append(tuning)
+    return (*actions, *(own.find(name) for name in config.actions))

@@ -14,8 +14,8 @@ from trainer.run.choice import find
 def initial_values(
     source: str,
     variables: Mapping[str, tf.Variable],
-    *,
     skip: Collection[str] = (),
+    *,
     spelt: Callable[[str], str] = str,
 ) -> str:
     """Assigns weights, by name, from another run's best checkpoint, or else its newest.
