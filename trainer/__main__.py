@@ -30,7 +30,6 @@ machine. Run the same command in every process of the cluster; the first one als
 directory. Running it again resumes from the last checkpoint.
 """
 _EPILOG = """\
-the tabular task's own keys:
 {options}
 
 exit codes: 0 done · 2 bad configuration or input · 1 a fault, with its traceback · 3 diverged ·
@@ -167,16 +166,25 @@ def _task_flags(parser: argparse.ArgumentParser, rest: list[str]) -> dict[str, s
 
 
 def _option_help() -> str:
-    from trainer.tasks.tabular.options import TabularOptions
+    from trainer.tasks import BUILT_IN_OPTIONS, options_class
 
-    def written(default: Any) -> str:
-        if isinstance(default, tuple):
-            return ",".join(map(str, default)) or "none"
-        return "all" if default is None else str(default)
+    return "\n\n".join(
+        f"the {task} task's own keys:\n{_described(options_class(task))}"
+        for task in BUILT_IN_OPTIONS
+    )
+
+
+def _described(options: Any) -> str:
+    """A line for each key: its flag, what it is, its default where the text does not say it."""
+
+    def default(value: Any) -> str:
+        if isinstance(value, tuple):
+            value = ",".join(map(str, value)) or "none"
+        return "" if value is None else f" [{value}]"
 
     return "\n".join(
-        f"  --{name.replace('_', '-') + ' VALUE':24} {field.description} [{written(field.default)}]"
-        for name, field in TabularOptions.model_fields.items()
+        f"  --{name.replace('_', '-') + ' VALUE':28} {field.description}{default(field.default)}"
+        for name, field in options.model_fields.items()
     )
 
 

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from trainer.tasks.lists import Counts
 
+
+def _number(value: Any) -> Any:
+    """A flag brings text, which a Literal would not take for a number."""
+    return int(value) if isinstance(value, str) and value.isdecimal() else value
+
+
+_Channels = Annotated[Literal[1, 3], BeforeValidator(_number)]
 _Side = Annotated[int, Field(gt=0, le=4096)]
 _Share = Annotated[float, Field(ge=0, lt=1)]
 
@@ -27,7 +34,7 @@ class ImageOptions(BaseModel):
     )
     height: _Side | None = Field(None, description="of pixel lists; default: they are square")
     width: _Side | None = Field(None, description="of pixel lists; default: they are square")
-    channels: Literal[1, 3] | None = Field(
+    channels: _Channels | None = Field(
         None, description="1 (grey) or 3 (RGB); default: 3, of pixel lists what makes them square"
     )
     scaling: Literal["range", "standardized"] = Field(
