@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any, BinaryIO, cast
 
 from fsspec.core import url_to_fs
+from fsspec.utils import get_protocol
 
 
 def join(base: str, *parts: str) -> str:
     """Joins path parts with "/", for paths and URLs alike."""
     return "/".join((base.rstrip("/"), *parts))
+
+
+def is_remote(path: str) -> bool:
+    """Whether `path` is a URL of something that is not this machine's file system."""
+    return get_protocol(path) not in ("file", "local")
 
 
 def open_binary(path: str) -> BinaryIO:
@@ -30,3 +37,15 @@ def size(path: str) -> int:
     filesystem, name = url_to_fs(path)
     info: Any = filesystem.info(name)
     return int(info["size"])
+
+
+def read_errors() -> tuple[type[Exception], ...]:
+    """Returns what opening and reading may raise: aiohttp's errors (http://) are no OSError."""
+    aiohttp = sys.modules.get("aiohttp")
+    return (OSError,) if aiohttp is None else (OSError, aiohttp.ClientError)
+
+
+def reason(error: Exception) -> str:
+    """Returns why, in a few words."""
+    text = error.strerror if isinstance(error, OSError) else None
+    return text or str(error) or type(error).__name__

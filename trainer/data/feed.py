@@ -6,14 +6,17 @@ steps at once, and a reshape deals them to the steps.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 
 import numpy as np
 
+from trainer import files
 from trainer.data.blocks import Block, concat
 from trainer.data.dataset import Dataset
-from trainer.data.lanes import Lanes
+from trainer.data.lanes import Lanes, Window
 from trainer.data.rows import ShardReader
+from trainer.data.staging import Ahead
 
 
 def lanes_of(replica: int, replicas: int, lanes: Lanes) -> range:
@@ -22,13 +25,28 @@ def lanes_of(replica: int, replicas: int, lanes: Lanes) -> range:
 
 
 class _Lane:
-    """One lane's endless rows in training order, from `step` on."""
+    """One lane's endless rows in training order, from `step` on.
 
-    def __init__(self, dataset: Dataset, split: str, lanes: Lanes, lane: int, step: int) -> None:
+    want: told the number of the next shard when the present one is open.
+    """
+
+    def __init__(
+        self,
+        dataset: Dataset,
+        split: str,
+        lanes: Lanes,
+        lane: int,
+        step: int,
+        want: Callable[[int], None],
+    ) -> None:
         self._lanes = lanes
         self._reader = ShardReader(dataset, split)
         self._windows = lanes.windows(lane, step)
         self._left: Block | None = None
+        self._shard: tuple[int, int] | None = None  # epoch and number of the present one
+        self._coming = _shards(lanes.windows(lane, step))
+        self._want = want
+        next(self._coming)
 
     def take(self, rows: int) -> Block:
         parts: list[Block] = []
@@ -41,8 +59,40 @@ class _Lane:
 
     def _next_window(self) -> Block:
         window, skip = next(self._windows)
-        pieces = [self._reader.read(p.shard, p.start, p.end) for p in window.pieces]
+        pieces = []
+        for piece in window.pieces:
+            pieces.append(self._reader.read(piece.shard, piece.start, piece.end))
+            if (shard := (window.epoch, piece.shard)) != self._shard:
+                self._shard = shard
+                self._want(next(self._coming))
         return concat(pieces).take(self._lanes.permutation(window)[skip:])
+
+
+def _shards(windows: Iterator[tuple[Window, int]]) -> Iterator[int]:
+    """Yields the shards of a lane in the order in which it reads them."""
+    last = None
+    for window, _ in windows:
+        for piece in window.pieces:
+            if (window.epoch, piece.shard) != last:
+                last = window.epoch, piece.shard
+                yield piece.shard
+
+
+@contextmanager
+def _staging(dataset: Dataset, split: str, lanes: int) -> Iterator[Callable[[int], None]]:
+    """Yields what fetches a shard, by its number, in the background."""
+    shards = dataset.split(split).shards
+    cache = dataset.cache
+    # Without room for the present and the next shard of all lanes, one would push out the other.
+    needed = 2 * lanes * max(shard.bytes for shard in shards)
+    if cache is None or not files.is_remote(dataset.path) or needed > cache.most_bytes:
+        yield lambda number: None
+        return
+    ahead = Ahead(cache)
+    try:
+        yield lambda n: ahead.want(files.join(dataset.path, shards[n].path), shards[n])
+    finally:
+        ahead.stop()
 
 
 def super_batches(
@@ -59,10 +109,11 @@ def super_batches(
     Row order inside a block: by step, then by lane in the order of `which`, so that
     `reshape([steps, rows, …])` gives one batch a step.
     """
-    readers = [_Lane(dataset, split, lanes, lane, step) for lane in which]
     rows = lanes.rows_per_step
     # From lane-major [lanes, steps, rows] to step-major [steps, lanes, rows].
     lane_major = np.arange(len(which) * steps * rows).reshape(len(which), steps, rows)
     order = lane_major.transpose(1, 0, 2).ravel()
-    while True:
-        yield concat([reader.take(steps * rows) for reader in readers]).take(order)
+    with _staging(dataset, split, len(which)) as want:
+        readers = [_Lane(dataset, split, lanes, lane, step, want) for lane in which]
+        while True:
+            yield concat([reader.take(steps * rows) for reader in readers]).take(order)

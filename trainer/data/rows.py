@@ -73,8 +73,8 @@ class ShardReader:
             return next(self._blocks)
         except DamagedRecord as error:
             raise DamagedShard(f"shard {self._name(shard)} is damaged: {error}") from None
-        except OSError as error:
-            why = error.strerror or error
+        except files.read_errors() as error:
+            why = files.reason(error)
             raise DamagedShard(f"shard {self._name(shard)} cannot be read: {why}") from None
         except StopIteration:
             raise DamagedShard(
@@ -86,14 +86,16 @@ class ShardReader:
 
 
 def open_shard(dataset: Dataset, shard: Shard) -> BinaryIO:
-    """Opens a shard; DamagedShard if it is not there."""
+    """Opens a shard, or its local copy; DamagedShard if it is not there or comes damaged."""
     path = files.join(dataset.path, shard.path)
     try:
+        if dataset.cache is not None and files.is_remote(path):
+            return dataset.cache.open(path, shard)
         return files.open_binary(path)
     except FileNotFoundError:
         raise DamagedShard(f"shard {path} is missing") from None
-    except OSError as error:
-        raise DamagedShard(f"shard {path} cannot be read: {error.strerror or error}") from None
+    except files.read_errors() as error:
+        raise DamagedShard(f"shard {path} cannot be read: {files.reason(error)}") from None
 
 
 def _decoded(dataset: Dataset, file: BinaryIO, shard: Shard, skip: int) -> Iterator[Block]:

@@ -2,15 +2,29 @@
 
 from __future__ import annotations
 
+import os
+from dataclasses import replace
+
+from trainer import files
 from trainer.config import TrainConfig
 from trainer.data.dataset import Dataset
+from trainer.data.staging import Cache
 from trainer.data.weighting import weighted
+from trainer.errors import UsageError
+
+_GIGABYTE = 10**9
 
 
 def open_data(config: TrainConfig) -> Dataset:
-    """Returns the data of a run: opened, its weights known.
+    """Returns the data of a run: opened, its weights known, its remote shards cached if asked for.
 
     Raises:
       UsageError: there is no such data, or no such weights in it.
     """
-    return weighted(Dataset.open(config.data), config.weight_column, config.class_weights)
+    dataset = Dataset.open(config.data)
+    if config.cache is not None:
+        if files.is_remote(config.cache):
+            raise UsageError(f"cache ({config.cache}): it must be a directory of this machine")
+        cache = Cache(os.path.abspath(config.cache), int(config.cache_gigabytes * _GIGABYTE))
+        dataset = replace(dataset, cache=cache)
+    return weighted(dataset, config.weight_column, config.class_weights)

@@ -1,0 +1,63 @@
+"""A real HTTP server on loopback that hands out a directory, and can be made to fail."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+
+class Store(ThreadingHTTPServer):
+    """faults: what the next requests for shards get: "error", "cut" or "altered".
+
+    fetched: the shards that were asked for, in order.
+    """
+
+    daemon_threads = True
+
+    def __init__(self, directory: Path) -> None:
+        super().__init__(("127.0.0.1", 0), partial(_Handler, directory=str(directory)))
+        self.faults: list[str] = []
+        self.fetched: list[str] = []
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server_address[1]}"
+
+
+class _Handler(SimpleHTTPRequestHandler):
+    server: Store
+
+    def do_GET(self) -> None:
+        if not self.path.endswith(".tfrecord"):
+            return super().do_GET()
+        self.server.fetched.append(self.path)
+        fault = self.server.faults.pop(0) if self.server.faults else None
+        if fault == "error":
+            return self.send_error(503)
+        data = Path(self.translate_path(self.path)).read_bytes()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        if fault == "cut":
+            data = data[: len(data) // 2]
+        elif fault == "altered":
+            data = data[:-1] + bytes([data[-1] ^ 1])
+        self.wfile.write(data)
+        return None
+
+    def log_message(self, *args: Any) -> None:
+        """Says nothing."""
+
+
+@contextmanager
+def store(directory: Path) -> Iterator[Store]:
+    """Yields the running server."""
+    with Store(directory) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield server
+        server.shutdown()
