@@ -10,6 +10,7 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
+from trainer.actions import check_names
 from trainer.cluster import strategy as strategies
 from trainer.cluster.devices import glimpse_devices
 from trainer.cluster.spec import ClusterSpec
@@ -58,6 +59,7 @@ def make_plan(config: TrainConfig, spec: ClusterSpec) -> Plan:
     Raises:
       UsageError: anything that a user has to mend.
     """
+    check_names(config.actions)
     if options := options_class(config.task):
         parse_options(options, config.options)
     choice = strategies.choose(spec, config.strategy, glimpse_devices(), config.cpu_replicas)

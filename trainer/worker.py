@@ -14,7 +14,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from trainer.actions import Action, Report
+from trainer.actions import Report, check_metric, make_actions
 from trainer.build import build
 from trainer.config import MOST_STEPS, RESUMABLE_KEYS
 from trainer.data.input import Columns, training_batches
@@ -219,11 +219,13 @@ class Worker:
         def go_on() -> bool:
             return not self._agree([int(self._stop.requested)])[0]
 
-        return Evaluation(
+        evaluation = Evaluation(
             self._trained.task, self._strategy, self._plan.dataset, config.eval_split,
             batch=config.eval_batch or config.global_batch,
             replicas=self._local_replicas(), go_on=go_on,
         )  # fmt: skip
+        check_metric(config, evaluation.names)
+        return evaluation
 
     def _evaluate(self, evaluation: Evaluation | None, beat: Callable[[], None]) -> Metrics | None:
         if evaluation is None:
@@ -252,10 +254,13 @@ class Worker:
             return
         saver, config = self._saver, self._plan.config
         writer: Writer = make_writers(config.output, start=start, total=config.steps or 0)
-        actions: tuple[Action, ...] = ()
 
         def end(reason: str) -> None:
             self.ended = self.ended or reason
+
+        actions = make_actions(
+            config, self.directory, start=start, mark=saver.mark_best, stop=end, say=self._say
+        )
 
         def write(step: int, split: str, values: Metrics) -> None:
             self._trained.settle()  # an action may save

@@ -71,6 +71,12 @@ class Evaluation:
         if clash := {"loss", *(f"loss/{name}" for name in self._losses)} & self._metrics.keys():
             raise UsageError(f"metrics(): {clash.pop()!r} is what the loop calls the mean loss")
 
+    @property
+    def names(self) -> list[str]:
+        """What the figures are called."""
+        several = [f"loss/{name}" for name in self._losses] if len(self._losses) > 1 else []
+        return ["loss", *several, *self._metrics]
+
     def __call__(self, beat: Callable[[], None] = lambda: None) -> Figures | None:
         """Returns figures by name, equal on all workers; None if it was told not to go on.
 
