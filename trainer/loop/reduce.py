@@ -40,8 +40,14 @@ class Reduce:
         return sums, seconds
 
     def _sum(self, tensors: Sequence[tf.Tensor]) -> list[Any]:
+        """One all-reduce for each dtype there is: TensorFlow packs a list into one buffer."""
         context = tf.distribute.get_replica_context()
-        return list(context.all_reduce(tf.distribute.ReduceOp.SUM, list(tensors)))
+        summed: dict[int, Any] = {}
+        for dtype in dict.fromkeys(t.dtype for t in tensors):
+            places = [place for place, t in enumerate(tensors) if t.dtype == dtype]
+            values = context.all_reduce(tf.distribute.ReduceOp.SUM, [tensors[p] for p in places])
+            summed.update(zip(places, values, strict=True))
+        return [summed[place] for place in range(len(tensors))]
 
 
 def _now_after(tensors: Sequence[tf.Tensor]) -> tf.Tensor:
