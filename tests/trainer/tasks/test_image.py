@@ -51,7 +51,7 @@ def test_files_and_lists_of_the_same_image_are_the_same_pixels(digits: Dataset) 
     assert one.shape == other.shape == (64, 8, 8, 1)
     assert one.dtype == tf.uint8
     assert np.abs(one.numpy() - other.numpy()).max() <= 0.5
-    shown = lists._scaled({"pixels": other}).numpy()
+    shown = lists.scaled({"pixels": other}).numpy()
     assert (shown.min(), shown.max()) == (-1, 1)
 
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import ClassVar
 
 import keras
 import tensorflow as tf
+from pydantic import BaseModel
 
 from trainer.data.dataset import Dataset
 from trainer.data.manifest import Feature, Manifest
@@ -21,7 +23,7 @@ from trainer.tasks.image.pixels import WHITE, Encoded, Listed
 class Image(Task):
     """Predicts the label from encoded images, or from lists of pixel values."""
 
-    Options = ImageOptions
+    Options: ClassVar[type[BaseModel]] = ImageOptions
     options: ImageOptions
 
     def inputs(self, manifest: Manifest) -> tuple[Feature, ...]:
@@ -38,14 +40,18 @@ class Image(Task):
 
     def build(self, data: Dataset) -> None:
         """Settles size and channels, then makes the model."""
-        (feature,) = self.inputs(data.manifest)
+        self.find_pixels(data)
         self.head = Head.of(data)
+        self.model = residual_net(self.pixels.shape, self.head.outputs, self.options)
+
+    def find_pixels(self, data: Dataset) -> None:
+        """Settles how the column becomes pixels."""
+        (feature,) = self.inputs(data.manifest)
         self.pixels: Encoded | Listed
         if _is_encoded(feature):
             self.pixels = Encoded.of(feature, self.options)
         else:
             self.pixels = Listed.of(feature, self.options, data)
-        self.model = residual_net(self.pixels.shape, self.head.outputs, self.options)
 
     def preprocess(self, features: Tensors) -> Tensors:
         """Returns `pixels` [rows, height, width, channels], 0 to 255."""
@@ -57,19 +63,22 @@ class Image(Task):
 
     def loss(self, batch: Batch, training: bool) -> tf.Tensor:
         """Cross-entropy; for regression half the squared error in standard deviations."""
-        logits = self.model(self._scaled(batch.features), training=training)
+        logits = self.model(self.scaled(batch.features), training=training)
         return self.head.loss(batch.label, logits)
 
     def serve(self, features: Tensors) -> Tensors:
         """Returns `probability`, `probabilities` or `prediction`, as the label wants."""
-        return self.head.answer(self.model(self._scaled(features), training=False))
+        return self.head.answer(self.model(self.scaled(features), training=False))
 
     def metrics(self) -> Mapping[str, keras.metrics.Metric]:
         """Those of the label's kind."""
         return self.head.metrics()
 
-    def _scaled(self, features: Tensors) -> tf.Tensor:
-        """On the device, so that what travels there may stay uint8."""
+    def scaled(self, features: Tensors) -> tf.Tensor:
+        """Returns `pixels` as the model takes them, float32.
+
+        Scaled on the device, so that what travels there may stay uint8.
+        """
         if self.options.scaling == "standardized":
             return tf.image.per_image_standardization(features["pixels"])
         return tf.cast(features["pixels"], tf.float32) * (2 / WHITE) - 1.0

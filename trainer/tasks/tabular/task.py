@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import ClassVar
 
 import keras
 import tensorflow as tf
+from pydantic import BaseModel
 
 from trainer.data.dataset import Dataset
 from trainer.data.manifest import Feature, Manifest
@@ -25,7 +27,7 @@ from trainer.tasks.tabular.options import TabularOptions
 class Tabular(Task):
     """Predicts the label from scalar and fixed-size list columns."""
 
-    Options = TabularOptions
+    Options: ClassVar[type[BaseModel]] = TabularOptions
     takes_codes = True
     options: TabularOptions
 

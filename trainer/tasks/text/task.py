@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import ClassVar
 
 import keras
 import tensorflow as tf
+from pydantic import BaseModel
 
 from trainer.data.dataset import Dataset
 from trainer.data.manifest import Feature, Manifest
@@ -24,7 +26,7 @@ _PIECE_BUCKETS = 20_000
 class Text(Task):
     """Predicts the label from a text."""
 
-    Options = TextOptions
+    Options: ClassVar[type[BaseModel]] = TextOptions
     options: TextOptions
 
     def inputs(self, manifest: Manifest) -> tuple[Feature, ...]:
