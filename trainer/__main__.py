@@ -10,6 +10,7 @@ import argparse
 import os
 import sys
 import traceback
+from collections.abc import Callable
 from typing import Any, NoReturn
 
 from trainer import config as configuration
@@ -64,10 +65,12 @@ def _run(arguments: list[str], prog: str) -> int:
     from trainer.cluster.resolve import resolve
 
     spec = resolve(os.environ, alone=args.alone, workers=args.workers)
-    if spec.role in ("evaluator", "ps"):
-        print(f"role {spec.role}: this process does not train; leaving", file=sys.stderr)
+    if spec.role == "ps":
+        print("role ps: this process does not train; leaving", file=sys.stderr)
         return EXIT_DONE
     config = configuration.load(args.config, flags)
+    if spec.role == "evaluator":
+        return _evaluate(config, spec)
     from trainer.plan import make_plan
 
     plan = make_plan(config, spec)
@@ -83,16 +86,31 @@ def _run(arguments: list[str], prog: str) -> int:
 
 
 def work(plan: Any) -> int:
-    """Runs one worker and leaves the process with its exit code, past TensorFlow's destructors.
+    """Runs one worker and leaves the process with its exit code."""
+    from trainer.train import train
+
+    _leave_after(lambda: train(plan))
+
+
+def _evaluate(config: Any, spec: Any) -> int:
+    """Runs the evaluator of a cluster, and leaves as `work` does."""
+    from trainer.run.faults import sigterm_waits
+
+    with quiet_start(), sigterm_waits():
+        from trainer.follow import follow
+    _leave_after(lambda: follow(config, spec))
+
+
+def _leave_after(run: Callable[[], None]) -> NoReturn:
+    """Calls `run` and leaves with its exit code, past TensorFlow's destructors.
 
     They can wait for peers that are gone.
     """
     from trainer.run import faults
-    from trainer.train import train
 
     code = EXIT_FAULT
     try:
-        train(plan)
+        run()
         code = EXIT_DONE
     except CastellError as error:
         print(f"castell: error: {error}", file=sys.stderr, flush=True)

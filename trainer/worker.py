@@ -259,7 +259,14 @@ class Worker:
             self.ended = self.ended or reason
 
         actions = make_actions(
-            config, self.directory, start=start, mark=saver.mark_best, stop=end, say=self._say
+            config,
+            self.directory,
+            self._plan.dataset,
+            replicas_here=len(self._local_replicas()),
+            start=start,
+            mark=saver.mark_best,
+            stop=end,
+            say=self._say,
         )
 
         def write(step: int, split: str, values: Metrics) -> None:

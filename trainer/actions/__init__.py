@@ -10,14 +10,17 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 
+from trainer import files
 from trainer.actions import own
 from trainer.actions.best import Best, MarkBest
+from trainer.actions.bottleneck import Bottleneck
 from trainer.actions.early_stop import EarlyStop
 from trainer.actions.hypertune import hypertune
 from trainer.actions.metric import check_metric, history
 from trainer.actions.own import check_names
 from trainer.actions.report import Action, Report
 from trainer.config import TrainConfig
+from trainer.data.dataset import Dataset
 from trainer.run.directory import RunDirectory
 
 __all__ = ["Action", "Report", "check_metric", "check_names", "make_actions"]
@@ -26,7 +29,9 @@ __all__ = ["Action", "Report", "check_metric", "check_names", "make_actions"]
 def make_actions(
     config: TrainConfig,
     directory: RunDirectory,
+    dataset: Dataset,
     *,
+    replicas_here: int,
     start: int,
     mark: MarkBest,
     stop: Callable[[str], None],
@@ -39,6 +44,8 @@ def make_actions(
     Args:
       config: of the run.
       directory: its directory, which exists.
+      dataset: that it reads.
+      replicas_here: that this process feeds.
       start: the step that it goes on from.
       mark: `Saver.mark_best`.
       stop: ends the run, with the reason; called at once if the run had stopped early before.
@@ -48,6 +55,16 @@ def make_actions(
       UsageError: an action of the user's is not there.
     """
     actions: list[Action] = []
+    if config.lanes is not None:  # or the task feeds itself
+        watch = Bottleneck(
+            say=say,
+            layout=dataset.manifest.layout,
+            remote=files.is_remote(dataset.path) and dataset.cache is None,
+            lanes=config.lanes,
+            shards=len(dataset.split("train").shards),
+            replicas_here=replicas_here,
+        )
+        actions.append(watch)
     if config.eval_every:
         evaluated = history(directory.metrics, config, start)
         if config.keep_best:

@@ -14,6 +14,7 @@ from trainer.actions import Report, check_metric, check_names, make_actions
 from trainer.actions.hypertune import hypertune
 from trainer.actions.metric import mode_of
 from trainer.config import TrainConfig
+from trainer.data.dataset import Dataset
 from trainer.errors import UsageError
 from trainer.run import marks
 from trainer.run.directory import RunDirectory
@@ -41,7 +42,8 @@ class Chief:
     def __post_init__(self) -> None:
         (self.run / "checkpoints").mkdir(parents=True, exist_ok=True)
         self.actions = make_actions(
-            make_config(self.run, **self.changes), RunDirectory(str(self.run)), start=self.start,
+            make_config(self.run, **self.changes), RunDirectory(str(self.run)), Dataset.nothing(),
+            replicas_here=1, start=self.start,
             mark=lambda *mark: self.marked.append(mark), stop=self.stopped.append,
             say=self.said.append,
         )  # fmt: skip
