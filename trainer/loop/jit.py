@@ -15,7 +15,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from trainer.loop.step import TrainStep
+from trainer.loop.step import CannotCompile, TrainStep
 
 # Compiling takes as long as hundreds of small steps: a shorter run does not get it back.
 WORTH_A_TRIAL_STEPS = 1000
@@ -46,8 +46,8 @@ def choose(step: TrainStep, batches: Any, steps: int, variables: Mapping[str, An
         seconds = {compiled: _time(step, compiled, batches, count) for compiled in (False, True)}
         ratio = seconds[False] / seconds[True]
         choice = Choice(ratio > 1, f"measured: XLA is {ratio:.2f} times as fast")
-    except (tf.errors.InvalidArgumentError, tf.errors.UnimplementedError) as error:
-        choice = Choice(False, f"XLA cannot compile this step ({_reason(error)})")
+    except CannotCompile as error:
+        choice = Choice(False, f"XLA cannot compile this step ({error.reason})")
     finally:
         for name, variable in variables.items():
             variable.assign(kept[name])
@@ -67,7 +67,3 @@ def _time(step: TrainStep, compiled: bool, batches: Any, count: int) -> float:
             best = min(best, time.perf_counter() - began)
     return best
 
-
-def _reason(error: tf.errors.OpError) -> str:
-    lines = [line.strip() for line in str(error.message).splitlines() if line.strip()]
-    return lines[0][:120] if lines else type(error).__name__

@@ -27,6 +27,24 @@ from trainer.loop.precision import LossScale
 from trainer.loop.reduce import Reduce
 from trainer.task import Batch, Objective, Sums, Task, raw
 
+# Characters of XLA's account that an error repeats.
+_LONGEST_REASON = 200
+
+
+class CannotCompile(UsageError):
+    """XLA has no code for something in the step."""
+
+    def __init__(self, error: tf.errors.OpError) -> None:
+        # Its account begins with where in our code the call stands; the reason comes after.
+        lines = [line.strip() for line in str(error.message).splitlines()]
+        said = [
+            line
+            for line in lines
+            if line and not line.startswith(("File ", "[[", "Detected at", "The op is"))
+        ]
+        self.reason = (said[0] if said else type(error).__name__)[:_LONGEST_REASON]
+        super().__init__(f"jit (on): XLA cannot compile this step ({self.reason}): pass --jit off")
+
 
 @dataclass(frozen=True)
 class Outcome:
@@ -93,7 +111,12 @@ class TrainStep:
         numbers = (tf.constant(n, tf.int32) for n in (first, count, step))
         whole = self.compiled and self._strategy.num_replicas_in_sync == 1
         many = self._many_compiled if whole else self._many_plain
-        return Outcome(*many(batches, *numbers, nonfinite_run))
+        try:
+            return Outcome(*many(batches, *numbers, nonfinite_run))
+        except (tf.errors.InvalidArgumentError, tf.errors.UnimplementedError) as error:
+            if self.compiled and "xla" in str(error.message).lower():
+                raise CannotCompile(error) from None
+            raise
 
     # Without AutoGraph: it would wrap what a Task raises in its own account of it, and carry every
     # name assigned in a loop, per-replica values too, which cannot be carried.
@@ -208,13 +231,13 @@ class TrainStep:
             return _unpacked(sums_of(whole, tf.constant(0)))
         rows = self._rows // self._microbatches
 
-        def cut(tensor: tf.Tensor, part: tf.Tensor) -> tf.Tensor:
-            return tf.ensure_shape(
-                tensor[part * rows : (part + 1) * rows], [rows, *tensor.shape[1:]]
-            )
+        # One index, as XLA cannot cut between places that it does not know.
+        stacked = tf.nest.map_structure(
+            lambda value: tf.reshape(value, [self._microbatches, rows, *value.shape[1:]]), whole
+        )
 
         def add(part: tf.Tensor, sums: Any) -> tuple[tf.Tensor, Any]:
-            more = sums_of(tf.nest.map_structure(lambda value: cut(value, part), whole), part)
+            more = sums_of(tf.nest.map_structure(lambda value: value[part], stacked), part)
             return part + 1, tf.nest.map_structure(tf.add, sums, more)
 
         start = {o.name: _nothing(o) for o in self._objectives}
