@@ -50,7 +50,9 @@ class Trainable:
     @property
     def learning_rate(self) -> float:
         """The first objective's, for the next step."""
-        return float(next(iter(self.optimizers.values())).learning_rate)
+        rate = next(iter(self.optimizers.values())).learning_rate
+        # A constant one is a variable, which under a strategy is no number.
+        return float(keras.ops.convert_to_tensor(rate))
 
     def step(self, config: TrainConfig) -> TrainStep:
         """Returns the step over all of it."""
