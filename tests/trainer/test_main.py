@@ -123,13 +123,10 @@ def test_help_and_errors_need_no_tensorflow(tmp_path: Path) -> None:
     assert "nowhere is not a dataset directory" in done.stderr
 
 
-def test_an_evaluator_never_joins(
+def test_a_parameter_server_has_nothing_to_do(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, data: str, tmp_path: Path
 ) -> None:
-    """kubeflow/trainer#1139: an evaluator, listed or not, is no part of the collective."""
-    cluster: dict[str, Any] = {"cluster": {"chief": ["a:1"], "worker": ["b:1"]}}
-    monkeypatch.setenv(
-        "TF_CONFIG", json.dumps({**cluster, "task": {"type": "evaluator", "index": 0}})
-    )
+    cluster: dict[str, Any] = {"cluster": {"chief": ["a:1"], "ps": ["b:1"]}}
+    monkeypatch.setenv("TF_CONFIG", json.dumps({**cluster, "task": {"type": "ps", "index": 0}}))
     assert main(["--data", data, "--output", str(tmp_path / "run")]) == 0
     assert "does not train" in capsys.readouterr().err
