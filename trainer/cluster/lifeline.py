@@ -39,6 +39,8 @@ from trainer.errors import EXIT_DONE, EXIT_FAULT, EXIT_PEER_LOST, CastellError, 
 
 # TensorFlow and the watch notice a death within a moment of each other; the watch knows who it was.
 _SECOND_OPINION_SECONDS = 1.0
+# After an agreed end nobody has much left to do; who waits longer waits for somebody in trouble.
+_PART_SECONDS = 3.0
 
 End = Callable[[str], NoReturn]
 
@@ -80,7 +82,9 @@ class Lifeline:
         self._spec = spec
         self._end = end
         self._control: socket.socket | None = None
+        self._ready = threading.Event()
         self._lost = threading.Event()
+        self._parted = threading.Event()
         self._left: list[str] = []
         if spec.world_size == 1:
             return
@@ -89,9 +93,15 @@ class Lifeline:
             self._start(listener, heartbeat_timeout_seconds)
 
     def connect(self, verdict: Verdict) -> None:
-        """Begins to watch the peers, once they have met; does not wait for them."""
-        host = split_address(self._spec.workers[0])[0] if self._spec.workers else ""
-        self._tell(connect=[host, verdict.lifeline_port, verdict.lifeline_secret])
+        """Connects to the peers, who have met; from here on the loss of one is known at once.
+
+        Takes milliseconds, or, where a firewall is in the way, a few seconds and a line that says
+        so.
+        """
+        if self._control:
+            host, _ = split_address(self._spec.workers[0])
+            self._tell(connect=[host, verdict.lifeline_port, verdict.lifeline_secret])
+            self._ready.wait(2 * watch.SETUP_SECONDS)
 
     def wait_for_reason(self) -> None:
         """Gives the watch a moment to name the loss that TensorFlow has noticed.
@@ -102,8 +112,13 @@ class Lifeline:
             time.sleep(watch.LEAVE_SECONDS)
 
     def say_goodbye(self, code: int, reason: str) -> None:
-        """Tells the others how this worker ends: lost for them if it failed, else just gone."""
+        """Tells the others how this worker ends: lost for them if it failed, else just gone.
+
+        After an agreed end it waits a moment until all have said goodbye.
+        """
         self._tell(goodbye=code, reason=reason)
+        if self._control and code not in (EXIT_FAULT, EXIT_PEER_LOST):
+            self._parted.wait(_PART_SECONDS)
 
     def departures(self) -> list[str]:
         """Returns who has left in an agreed way, and how."""
@@ -170,13 +185,20 @@ class Lifeline:
         with self._control.makefile("rb") as lines:
             for line in lines:
                 self._hear(json.loads(line))
-        self._warn("the lifeline's process is gone: TensorFlow alone notices a lost worker now")
+        if not self._parted.is_set():
+            for event in (self._ready, self._parted):
+                event.set()
+            self._warn("the lifeline's process is gone: TensorFlow alone notices a lost worker now")
 
     def _hear(self, message: dict[str, str]) -> None:
         if "note" in message:
             self._warn(message["note"])
         elif "left" in message:
             self._left.append(message["left"])
+        elif "ready" in message:
+            self._ready.set()
+        elif "parted" in message:
+            self._parted.set()
         else:
             self._lost.set()
             self._tell(heard=True)

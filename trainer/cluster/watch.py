@@ -150,6 +150,7 @@ class Watch:
                 self._setup_left = None
                 for rank in missing:
                     self._without(self.names[rank])
+                self.control.send(ready=True)
 
     # What the own worker says.
 
@@ -162,6 +163,9 @@ class Watch:
                 self._set_up(message["connect"])
             elif "goodbye" in message:
                 self._goodbye = message
+                for peer in self._peers.values():
+                    peer.send(**message)
+                self._part_if_all_do()
             elif "heard" in message:
                 self._heard = True
                 self._end_worker_at = time.monotonic() + LEAVE_SECONDS
@@ -174,8 +178,9 @@ class Watch:
         line = self._connect(str(address[0]), int(address[1]), str(address[2]))
         if line is None:
             self._without(self.names[0])
-            return
-        self._admit(line, 0)
+        else:
+            self._admit(line, 0)
+        self.control.send(ready=True)
 
     def _connect(self, host: str, port: int, secret: str) -> Line | None:
         ends = time.monotonic() + SETUP_SECONDS
@@ -245,7 +250,9 @@ class Watch:
             if "lost" in message and not self._goodbye:
                 self._tell(str(message["lost"]))
             elif "goodbye" in message:
-                self._part(line, rank, int(message["goodbye"]), str(message.get("reason", "")))
+                self._note_end(line, rank, int(message["goodbye"]), str(message["reason"]))
+            elif "parted" in message:
+                self.control.send(parted=True)
         if messages is None:
             self._selector.unregister(line.connection)
             line.connection.close()
@@ -253,9 +260,11 @@ class Watch:
                 del self._peers[rank]
                 if not line.left:
                     self._lose(rank, "connection closed")
+                self._part_if_all_do()
 
-    def _part(self, line: Line, rank: int, code: int, reason: str) -> None:
+    def _note_end(self, line: Line, rank: int, code: int, reason: str) -> None:
         line.left = True
+        self._part_if_all_do()
         if code in _AGREED:
             self.control.send(left=f"{self.names[rank]} ended with {code}: {reason}")
         elif code == _PEER_LOST:
@@ -264,6 +273,19 @@ class Watch:
             self._lose(rank, "it failed: see its log")
 
     # Losing one, and leaving.
+
+    def _part_if_all_do(self) -> None:
+        """Lets this worker leave once all have said goodbye, which the chief's watch knows.
+
+        TensorFlow fails where a collective has ended for one worker, which leaves, and not quite
+        for another.
+        """
+        waits_for = [p for r, p in self._peers.items() if not p.left or (self.rank and r == 0)]
+        if not self._goodbye or waits_for:
+            return
+        for peer in self._peers.values():
+            peer.send(parted=True)
+        self.control.send(parted=True)
 
     def _lose(self, rank: int, how: str) -> None:
         if self._goodbye:
@@ -290,11 +312,10 @@ class Watch:
             os.kill(self.worker, signal.SIGKILL)
 
     def _farewell(self) -> None:
-        """Passes the worker's last message on, and lets the others hang up first."""
+        """Lets the others hang up first, so that the last message reaches them."""
         if not self._goodbye or self._lost:
             return
         for peer in self._peers.values():
-            peer.send(**self._goodbye)
             with contextlib.suppress(OSError):
                 peer.connection.shutdown(socket.SHUT_WR)
         ends = time.monotonic() + _DRAIN_SECONDS

@@ -116,7 +116,6 @@ def members(logs: Path) -> Iterator[Start]:
             started.append(Member(process, log))
         if met:
             until(lambda: all("met" in member.output for member in started))
-            time.sleep(0.5)
         return started
 
     try:
@@ -205,6 +204,18 @@ def test_who_leaves_by_agreement_is_not_lost(
         worker.expect(own if rank == victim else 0, 10)
 
 
+def test_nobody_leaves_before_all_say_goodbye(start: Start) -> None:
+    def ends(spec: ClusterSpec) -> None:
+        time.sleep(spec.rank)
+
+    chief, *others = start(ends, ends, ends, met=False)
+    until(lambda: all("met" in worker.output for worker in (chief, *others)))
+    time.sleep(1.5)
+    assert chief.process.is_alive()
+    for worker in (chief, *others):
+        worker.expect(0, 2)
+
+
 @pytest.mark.parametrize("victim", [0, 1])
 def test_who_fails_is_lost(start: Start, victim: int) -> None:
     def fails(spec: ClusterSpec) -> None:
@@ -245,11 +256,8 @@ def test_a_port_that_is_taken_is_one_line_for_all(
 
 
 def test_without_a_lifeline_one_line_says_so_and_training_goes_on(start: Start) -> None:
-    def stays(spec: ClusterSpec) -> None:
-        time.sleep(6)
-
     nobody_listens = Verdict(lifeline_port=9, lifeline_secret="x")
-    for worker in start(stays, stays, found=nobody_listens, met=False):
+    for worker in start(_raising(None), _raising(None), found=nobody_listens, met=False):
         output = worker.expect(0, 20)
         assert "castell: warning: no lifeline to " in output
         assert output.count("\n") == 2
