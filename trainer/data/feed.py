@@ -9,10 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
-import numpy as np
-
 from trainer import files
-from trainer.data.blocks import Block, concat
+from trainer.data.blocks import Block, concat, dealt
 from trainer.data.dataset import Dataset
 from trainer.data.lanes import Lanes, Window
 from trainer.data.rows import ShardReader
@@ -109,11 +107,7 @@ def super_batches(
     Row order inside a block: by step, then by lane in the order of `which`, so that
     `reshape([steps, rows, …])` gives one batch a step.
     """
-    rows = lanes.rows_per_step
-    # From lane-major [lanes, steps, rows] to step-major [steps, lanes, rows].
-    lane_major = np.arange(len(which) * steps * rows).reshape(len(which), steps, rows)
-    order = lane_major.transpose(1, 0, 2).ravel()
     with _staging(dataset, split, len(which)) as want:
         readers = [_Lane(dataset, split, lanes, lane, step, want) for lane in which]
         while True:
-            yield concat([reader.take(steps * rows) for reader in readers]).take(order)
+            yield dealt([reader.take(steps * lanes.rows_per_step) for reader in readers], steps)

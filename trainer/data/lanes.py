@@ -110,10 +110,14 @@ def _permutation(size: int, *key: int) -> npt.NDArray[np.int64]:
     """A permutation of range(size) drawn from `key`.
 
     Sorting raw Philox words: NumPy promises that bit generators keep their streams for ever, and
-    promises nothing of the kind for `Generator.permutation`. (64-bit ties are settled by place.)
+    promises nothing of the kind for `Generator.permutation`. The low bits of each word are its
+    place: no two are equal, and sorting the words is several times faster than `argsort`.
     """
     words = np.random.Philox(np.random.SeedSequence(key)).random_raw(size)
-    return np.argsort(words, kind="stable")
+    low = np.uint64((1 << size.bit_length()) - 1)
+    words = words & ~low | np.arange(size, dtype=np.uint64)
+    words.sort()
+    return (words & low).astype(np.int64)
 
 
 def plan(

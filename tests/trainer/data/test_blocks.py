@@ -16,6 +16,7 @@ from trainer.data.blocks import (
     Block,
     Column,
     concat,
+    dealt,
     decode_block,
     encode_block,
     plan_storage,
@@ -105,6 +106,17 @@ def test_rows_survive_encoding_and_every_way_of_moving_them(
     parts = [block.slice(0, cut), block.slice(cut, len(rows))]
     assert_rows(parts[0], rows[:cut])
     assert_rows(concat(parts), rows)
+
+
+@settings(max_examples=30, deadline=None)
+@given(rows=st.lists(row, min_size=12, max_size=12))
+def test_lanes_are_dealt_to_the_steps_in_turns(rows: list[dict[str, Any]]) -> None:
+    block = decode_block(FEATURES, encode_block(FEATURES, columns_of(rows), np.arange(12)))
+    lanes = [block.slice(0, 6), block.slice(6, 12)]
+    order = [0, 1, 6, 7, 2, 3, 8, 9, 4, 5, 10, 11]
+    found = dealt(lanes, steps=3)
+    assert_rows(found, [rows[i] for i in order])
+    assert found.row_id.tolist() == order
 
 
 @settings(max_examples=30, deadline=None)
