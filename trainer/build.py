@@ -52,7 +52,7 @@ class Trainable:
         """The first objective's, for the next step."""
         rate = next(iter(self.optimizers.values())).learning_rate
         # A constant one is a variable, which under a strategy is no number.
-        return float(keras.ops.convert_to_tensor(rate))
+        return float(tf.convert_to_tensor(rate))
 
     def step(self, config: TrainConfig) -> TrainStep:
         """Returns the step over all of it."""
