@@ -5,7 +5,6 @@ The chief also writes; the others pass the same places and write nothing.
 
 from __future__ import annotations
 
-import math
 import os
 import sys
 from collections.abc import Callable, Iterator
@@ -16,27 +15,25 @@ import tensorflow as tf
 
 from trainer.actions import Report, check_metric, make_actions
 from trainer.build import build
-from trainer.config import MOST_STEPS, RESUMABLE_KEYS
-from trainer.data.input import Columns, training_batches
+from trainer.check.inputs import refuse_unfit
+from trainer.config import RESUMABLE_KEYS
+from trainer.data.input import Columns
 from trainer.errors import EXIT_PEER_LOST, UsageError
+from trainer.feeds import local_replicas, most_steps, start_feeds
 from trainer.loop import diagnose, jit
 from trainer.loop.agree import make_agree
 from trainer.loop.evaluate import Evaluation
 from trainer.loop.loop import Hooks, Loop, Metrics
 from trainer.loop.step import TrainStep
 from trainer.loop.variables import matching, task_variables
-from trainer.plan import Plan, plan_lanes
+from trainer.plan import Plan
 from trainer.run import belonging, checkpoint, faults
 from trainer.run.directory import RunDirectory
+from trainer.run.memory import memory_figures
+from trainer.run.profile import Profile
 from trainer.run.saver import Saver
 from trainer.run.status import Status
 from trainer.run.writers import Writer, make_writers
-
-# A few of them are in memory at once, on every replica.
-_SUPER_BATCH_BYTES = 1 << 27
-# Taking an input apart waits for the super-batch that it is filling, seconds that a worker which
-# lost its peer does not have. Kept until the process ends, by `faults.leave`, nothing waits.
-_inputs: list[Any] = []
 
 
 class Worker:
@@ -67,6 +64,8 @@ class Worker:
         plan, config = self._plan, self._plan.config
         self._trained = trained = build(config, plan.dataset, self._strategy)
         columns = None if trained.task.feeds_itself else trained.task.columns(plan.dataset)
+        if plan.choice.name == "tpu" and columns is not None:
+            refuse_unfit(trained.task, columns, self._rows)
         evaluation = self._evaluation()
         self._variables = trained.variables
         if plan.spec.is_chief:  # not before: what cannot be built leaves no run behind
@@ -79,11 +78,15 @@ class Worker:
             self._say(f"nothing to do: {config.output} has done {start} of {last} steps")
             self._agree([0])
             return
-        in_a_call = min(config.steps_per_call, last - start, _most_steps(columns, self._rows))
+        in_a_call = min(config.steps_per_call, last - start, most_steps(columns, self._rows))
         config = config.model_copy(update={"steps_per_call": in_a_call})
         feeds = self._feeds(columns, start, last, in_a_call)
         step = trained.step(config)
-        with self._writer(start) as write, self._watchdog(status) as watchdog:
+        with (
+            self._writer(start) as write,
+            self._watchdog(status) as watchdog,
+            self._profile() as profile,
+        ):
 
             def beat(done: int) -> None:
                 self.step = done
@@ -103,6 +106,7 @@ class Worker:
                 first=lambda batches: self._settle_jit(step, batches, in_a_call, last - start),
                 trouble=lambda batches: diagnose.explain(trained.task, self._strategy, batches),
                 figures=self._figures,
+                at=profile.at,
             )
             self.step = Loop(step, self._strategy, feeds, config, hooks).run(start)
             self._agree([0])  # who leaves first takes the others' connections along
@@ -117,21 +121,11 @@ class Worker:
         self, columns: Columns | None, start: int, last: int, in_a_call: int
     ) -> list[Iterator[Any]]:
         """Returns one iterator of super-batches for each replica of this process."""
-        if columns is None:
-            return []
-        config, task = self._plan.config, self._trained.task
-        replicas = self._strategy.num_replicas_in_sync
-        lanes = plan_lanes(config, self._plan.dataset, replicas)
-        feeds = [
-            training_batches(
-                columns, "train", task.preprocess, lanes,
-                replica=replica, replicas=replicas, step=start, last=last, steps=in_a_call,
-                augment=task.augment if task.augments else None, seed=config.seed,
-            )
-            for replica in self._local_replicas()
-        ]  # fmt: skip
-        _inputs.extend(feeds)
-        return feeds
+        return start_feeds(
+            self._plan.config, self._plan.dataset, self._trained.task, columns,
+            replicas=self._strategy.num_replicas_in_sync, local=self._local_replicas(),
+            start=start, last=last, steps=in_a_call,
+        )  # fmt: skip
 
     def _restore(self) -> int:
         """Loads the newest whole checkpoint, the same one on all workers; returns its step."""
@@ -237,14 +231,13 @@ class Worker:
 
     def _figures(self) -> Metrics:
         """Returns what a log line has beside the interval's own figures."""
-        figures = {"learning_rate": self._trained.learning_rate}
+        figures = {"learning_rate": self._trained.learning_rate, **memory_figures()}
         if self._trained.scale is not None:
             figures["loss_scale"] = float(self._trained.scale.value)
         return figures
 
     def _local_replicas(self) -> range:
-        count = self._strategy.num_replicas_in_sync // self._plan.spec.world_size
-        return range(self._plan.spec.rank * count, (self._plan.spec.rank + 1) * count)
+        return local_replicas(self._plan.spec, self._strategy.num_replicas_in_sync)
 
     @contextmanager
     def _writer(self, start: int) -> Iterator[Callable[[int, str, Metrics], None]]:
@@ -286,6 +279,11 @@ class Worker:
             saver.wait()
             writer.close()
 
+    def _profile(self) -> Profile:
+        """Returns what traces the steps that are to be traced: the chief's."""
+        steps = self._plan.config.profiled_steps if self._plan.spec.is_chief else ()
+        return Profile(steps, self.directory.tensorboard, self._say)
+
     def _watchdog(self, status: Status | None) -> faults.Watchdog:
         """A call that never returns ends the process with 138."""
 
@@ -310,11 +308,3 @@ class Worker:
     def _say(self, line: str) -> None:
         if self._plan.spec.is_chief:
             print(line, file=sys.stderr, flush=True)
-
-
-def _most_steps(columns: Columns | None, rows: int) -> int:
-    """Returns how many steps of `rows` rows a super-batch may hold."""
-    if columns is None:
-        return MOST_STEPS
-    values = sum(math.prod(n or 1 for n in feature.shape) for feature in columns.features)
-    return max(1, _SUPER_BATCH_BYTES // (8 * rows * max(values, 1)))

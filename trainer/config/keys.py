@@ -223,7 +223,14 @@ class Keeping(_Keys):
             raise ValueError(
                 f"early_stop_evals ({self.early_stop_evals}) needs eval_every: how often to look"
             )
+        if self.profile and self.profiled_steps[0] >= self.profiled_steps[1]:
+            raise ValueError(f"profile ({self.profile}): name the earlier step first, as 100-120")
         return self
+
+    @property
+    def profiled_steps(self) -> tuple[int, ...]:
+        """`profile` as numbers: the trace begins after the first and ends with the second."""
+        return tuple(map(int, self.profile.split("-"))) if self.profile else ()
 
 
 class Cluster(_Keys):

@@ -37,7 +37,8 @@ class Hooks:
     this process want the run to end here (early stopping). evaluate(step): figures of the
     evaluation split, None if it was cut short by a stop; a collective. first(batches, step): sees
     the first super-batch before anything is trained. trouble(batches, step): explains why no step
-    of the first call was finite. figures(): more of them for a log line.
+    of the first call was finite. figures(): more of them for a log line. at(step): a call is about
+    to begin, or the last one has ended (the profiler's trace).
     """
 
     save: Callable[[int], None]
@@ -51,6 +52,7 @@ class Hooks:
     first: Callable[[Any], None] = lambda batches: None
     trouble: Callable[[Any], None] = lambda batches: None
     figures: Callable[[], Metrics] = dict
+    at: Callable[[int], None] = lambda step: None
 
 
 class Loop:
@@ -103,6 +105,7 @@ class Loop:
                 self._hooks.first(batches)
                 self._interval = self._new_interval()
             count = min(self._to_boundary(done), self._config.steps_per_call - used)
+            self._hooks.at(done)
             outcome = self._step(
                 batches, first=used, count=count, step=done, nonfinite_run=self._nonfinite_run
             )
@@ -119,12 +122,16 @@ class Loop:
             if done % self._config.checkpoint_every == 0 or done == last:
                 self._hooks.save(done)
                 saved = done
+        self._hooks.at(done)
         self._hooks.finish()
         return done
 
     def _to_boundary(self, done: int) -> int:
         """Steps until something is due."""
-        return min((self._config.steps or 0) - done, *(n - done % n for n in self._every))
+        ends = (self._config.steps or 0, *self._config.profiled_steps)
+        return min(
+            *(end - done for end in ends if end > done), *(n - done % n for n in self._every)
+        )
 
     def _evaluate_at(self, done: int, last: int) -> bool:
         every = self._config.eval_every

@@ -10,6 +10,8 @@ from typing import TextIO
 
 from trainer.run.writers.interface import Writer
 
+# Shares of the time that are worth a word in the training line.
+_WORTH_SHOWING = 0.2
 _ERASE_LINE = "\r\x1b[K"
 
 
@@ -102,7 +104,7 @@ class ConsoleWriter(Writer):
         self._progress = progress
 
     def write(self, step: int, split: str, values: Mapping[str, float]) -> None:
-        """See `Writer`; of the training figures only loss and examples/s are shown."""
+        """See `Writer`; of the training figures, loss, examples/s and what is amiss."""
         if split == "train":
             self._progress.update(step, _training_details(values))
         else:
@@ -118,11 +120,20 @@ class ConsoleWriter(Writer):
 
 
 def _training_details(values: Mapping[str, float]) -> str:
+    """Loss and speed, and what they suffer from, if it is much."""
     details = []
     if "loss" in values:
         details.append(f"loss {values['loss']:.4f}")
     if "examples_per_second" in values:
         details.append(f"{_short(values['examples_per_second'])} examples/s")
+    waited = values.get("input_wait_fraction", 0.0)
+    if waited >= _WORTH_SHOWING:
+        details.append(f"input wait {waited:.0%}")
+    reduced = values.get("allreduce_seconds", 0.0) / (values.get("step_seconds") or 1.0)
+    if reduced >= _WORTH_SHOWING:
+        details.append(f"all-reduce {min(reduced, 1.0):.0%}")
+    if values.get("skipped_steps"):
+        details.append(f"{values['skipped_steps']:.0f} steps skipped")
     return "  ".join(details)
 
 
