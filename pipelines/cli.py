@@ -36,7 +36,10 @@ COMMANDS = {
     "compile": ("pipelines.compile", "write a pipeline or a component as YAML"),
     "run": ("pipelines.run", "run a pipeline on this machine"),
     "peek": ("trainer.data.peek", "print the rows that a training step sees"),
-    "doctor": ("trainer.cluster.doctor", "say which cluster this process would join, and why"),
+    "doctor": (
+        "trainer.doctor",
+        "say which cluster this process would join, and why; or check a run for a TPU",
+    ),
 }
 
 # What each extra brings: the package that is missing tells which one was not installed.

@@ -14,15 +14,12 @@ from typing import NoReturn
 
 import tensorflow as tf
 
-from trainer.cluster import strategy as strategies
-from trainer.cluster.lifeline import Lifeline, lifeline
-from trainer.cluster.preflight import meet
-from trainer.cluster.spec import ClusterSpec
-from trainer.errors import EXIT_DONE, EXIT_FAULT, EXIT_PEER_LOST, CastellError, PeerLost, Stopped
+from trainer.errors import EXIT_DONE, EXIT_FAULT, EXIT_PEER_LOST, CastellError, Stopped
 from trainer.plan import Plan
 from trainer.run import faults
 from trainer.run.directory import RunDirectory
 from trainer.run.status import State, Status
+from trainer.together import losses_named, together
 from trainer.worker import Worker
 
 
@@ -32,38 +29,15 @@ def train(plan: Plan) -> None:
     Raises:
       CastellError: an expected end, with its exit code.
     """
-    config, spec = plan.config, plan.spec
+    spec = plan.spec
     last_words = _LastWords()
-    with (
-        faults.StopRequest() as stop,
-        lifeline(
-            spec,
-            port=config.lifeline_port,
-            heartbeat_timeout_seconds=config.heartbeat_timeout_seconds,
-            end=last_words.peer_lost,
-        ) as line,
-    ):
-        verdict = meet(
-            spec,
-            fingerprint=plan.fingerprint,
-            deadline_seconds=config.startup_deadline_seconds,
-            stop=lambda: stop.requested,
-            offer=line.offer,
-        )
-        line.connect(verdict)
-        with faults.sigterm_waits():
-            strategy = strategies.build(
-                plan.choice,
-                spec,
-                heartbeat_timeout_seconds=config.heartbeat_timeout_seconds,
-                collective_timeout_seconds=config.collective_timeout_seconds,
-            )
-            stop.rearm()
-        with _losses_named(spec, line):
-            worker = Worker(plan, strategy, stop)
+    with together(plan, plan.fingerprint, last_words.peer_lost) as joined:
+        strategy, line = joined.strategy, joined.line
+        with losses_named(spec, line):
+            worker = Worker(plan, strategy, joined.stop)
         if spec.is_chief:
             worker.directory.lock()
-        with _status(plan, strategy, worker) as status, _losses_named(spec, line):
+        with _status(plan, strategy, worker) as status, losses_named(spec, line):
             last_words.worker, last_words.status = worker, status
             worker.run(status)
 
@@ -83,18 +57,6 @@ class _LastWords:
     def _write(self, reason: str) -> None:
         if self.status is not None and self.worker is not None:
             self.status.update("failed", self.worker.step, exit_code=EXIT_PEER_LOST, reason=reason)
-
-
-@contextmanager
-def _losses_named(spec: ClusterSpec, line: Lifeline) -> Iterator[None]:
-    """Turns what TensorFlow says when a peer is gone into PeerLost."""
-    try:
-        yield
-    except Exception as error:
-        own = "{type} {index}".format(**spec.tf_config()["task"])
-        if spec.world_size > 1 and (reason := faults.peer_failure(error, own)):
-            raise PeerLost("; ".join((*line.departures(), reason))) from error
-        raise
 
 
 @contextmanager

@@ -7,7 +7,7 @@ in the checkpoint. `reseed` puts stateless generators into the layers that have 
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -45,10 +45,29 @@ def at(*parts: Any) -> Iterator[None]:
 
 def reseed(models: Mapping[str, keras.Model], seed: int) -> None:
     """Gives every layer that draws random numbers a stateless generator of its own."""
-    number = 0
-    for model in models.values():
+    for number, (_, layer) in enumerate(_drawing(models)):
+        # Keras tracks attributes once a layer is built, and would refuse a new one.
+        object.__setattr__(layer, "seed_generator", StepSeeds(seed, number))
+
+
+def silence(models: Mapping[str, keras.Model]) -> list[str]:
+    """Makes every layer that draws random numbers work as in serving; returns their names."""
+    names = []
+    for name, layer in _drawing(models):
+        names.append(name)
+        object.__setattr__(layer, "call", _as_in_serving(layer.call))
+    return names
+
+
+def _drawing(models: Mapping[str, keras.Model]) -> Iterator[tuple[str, Any]]:
+    for attribute, model in models.items():
         for layer in model._flatten_layers():
             if isinstance(getattr(layer, "seed_generator", None), keras.random.SeedGenerator):
-                # Keras tracks attributes once a layer is built, and would refuse a new one.
-                object.__setattr__(layer, "seed_generator", StepSeeds(seed, number))
-                number += 1
+                yield f"{attribute}/{layer.name}", layer
+
+
+def _as_in_serving(call: Callable[..., Any]) -> Callable[..., Any]:
+    def serving(*args: Any, **arguments: Any) -> Any:
+        return call(*args, **{**arguments, "training": False})
+
+    return serving
