@@ -88,6 +88,18 @@ def test_plain_lines_say_how_far_and_how_long() -> None:
     ]
 
 
+def test_what_slows_training_is_shown_if_it_is_much() -> None:
+    stream = io.StringIO()
+    console = ConsoleWriter(Progress(20, 0, stream))
+    figures = {"input_wait_fraction": 0.1, "step_seconds": 0.2, "allreduce_seconds": 0.02}
+    console.write(10, "train", figures)
+    figures = {"input_wait_fraction": 0.5, "step_seconds": 0.2, "allreduce_seconds": 0.05}
+    console.write(20, "train", {**figures, "skipped_steps": 3.0})
+    first, second = stream.getvalue().splitlines()
+    assert first.startswith("train  step 10/20   50%  ETA")
+    assert second == "train  step 20/20  100%  input wait 50%  all-reduce 25%  3 steps skipped"
+
+
 def test_a_terminal_gets_one_refreshed_line() -> None:
     stream = Terminal()
     console = ConsoleWriter(Progress(20, 0, stream))
