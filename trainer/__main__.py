@@ -41,6 +41,12 @@ example:
 """
 
 
+# All others are configuration keys.
+_OWN_FLAGS = (
+    "config", "workers", "max_restarts", "alone", "check", "verify_scaling", "verify_tolerance",
+)  # fmt: skip
+
+
 class _Parser(argparse.ArgumentParser):
     """Complains in one line, as everything here does."""
 
@@ -68,21 +74,46 @@ def _run(arguments: list[str], prog: str) -> int:
     if spec.role == "ps":
         print("role ps: this process does not train; leaving", file=sys.stderr)
         return EXIT_DONE
+    _check_restarts(args, spec)
     config = configuration.load(args.config, flags)
+    if args.check:
+        from trainer.check import tpu
+
+        return tpu.run(config, spec)
     if spec.role == "evaluator":
         return _evaluate(config, spec)
     from trainer.plan import make_plan
 
     plan = make_plan(config, spec)
+    _check_verification(args, plan)
     if spec.is_chief:
         _announce(plan)
     from trainer.run.faults import sigterm_waits
 
     with quiet_start(), sigterm_waits():
         import trainer.train  # noqa: F401  ten seconds; workers are forked from the warm process
-    if spec.starts_here:
-        return _start_workers(plan)
+    if args.verify_scaling is not None:
+        return _verify(plan, args.verify_scaling, args.verify_tolerance)
+    if spec.starts_here or args.max_restarts:
+        return _start_workers(plan, args.max_restarts)
     return work(plan)
+
+
+def _verify(plan: Any, steps: int, tolerance: float | None) -> int:
+    """Compares one replica with all instead of training, and leaves as `work` does."""
+    import dataclasses
+    import tempfile
+
+    from trainer.cluster.local import run_local
+    from trainer.verify import verify
+
+    def compare(spec: Any) -> NoReturn:
+        _leave_after(lambda: verify(dataclasses.replace(plan, spec=spec), steps, tolerance))
+
+    if not plan.spec.starts_here:
+        compare(plan.spec)
+    with tempfile.TemporaryDirectory(prefix="castell-verify-") as logs:
+        return run_local(plan.spec.world_size, compare, logs)
 
 
 def work(plan: Any) -> int:
@@ -120,7 +151,51 @@ def _leave_after(run: Callable[[], None]) -> NoReturn:
     faults.leave(code)
 
 
-def _start_workers(plan: Any) -> int:
+def _check_restarts(args: argparse.Namespace, spec: Any) -> None:
+    """Refuses --max-restarts where this process does not start the workers.
+
+    Raises:
+      UsageError: it is negative, or nobody is started here.
+    """
+    if args.max_restarts < 0:
+        raise UsageError(f"--max-restarts ({args.max_restarts}) must be at least 0")
+    if not args.max_restarts:
+        return
+    if args.workers is None:
+        raise UsageError(
+            f"--max-restarts ({args.max_restarts}) needs --workers: it restarts the workers that "
+            "this machine starts; elsewhere the platform restarts them"
+        )
+    if spec.workers and not spec.starts_here:
+        raise UsageError(
+            f"--max-restarts ({args.max_restarts}): {spec.source} names the workers, so the "
+            "platform restarts them; drop the flag, or add --alone"
+        )
+
+
+def _check_verification(args: argparse.Namespace, plan: Any) -> None:
+    """Refuses --verify-scaling where there is nothing to compare.
+
+    Raises:
+      UsageError: no steps, a tolerance of nothing, or one replica.
+    """
+    steps, tolerance = args.verify_scaling, args.verify_tolerance
+    if tolerance is not None and (steps is None or not tolerance > 0):
+        raise UsageError(
+            f"--verify-tolerance ({tolerance:g}) must be above 0, and goes with --verify-scaling K"
+        )
+    if steps is None:
+        return
+    if steps < 1:
+        raise UsageError(f"--verify-scaling ({steps}) must be at least 1: how many steps to compare")
+    if plan.choice.replicas == 1:
+        raise UsageError(
+            f"--verify-scaling ({steps}): this run has one replica, there is nothing to compare: "
+            "add --workers 2 or --cpu-replicas 2, or run it where it will train"
+        )
+
+
+def _start_workers(plan: Any, max_restarts: int) -> int:
     import dataclasses
 
     from trainer.cluster.local import run_local
@@ -129,6 +204,7 @@ def _start_workers(plan: Any) -> int:
         plan.spec.world_size,
         lambda spec: work(dataclasses.replace(plan, spec=spec)),
         os.path.join(plan.config.output, "logs"),
+        max_restarts=max_restarts,
     )
 
 
@@ -158,11 +234,26 @@ def _parse(arguments: list[str], prog: str) -> tuple[argparse.Namespace, dict[st
         "--workers", type=int, metavar="N", help="start N worker processes on this machine"
     )
     parser.add_argument(
+        "--max-restarts", type=int, default=0, metavar="M",
+        help="with --workers: start them again, up to M times, if one is lost [0]",
+    )  # fmt: skip
+    parser.add_argument(
         "--alone", action="store_true", help="ignore signs of other tasks in the environment"
     )
+    parser.add_argument(
+        "--check", choices=("tpu",), help="do not train: say what would keep the run from a TPU"
+    )
+    parser.add_argument(
+        "--verify-scaling", type=int, metavar="K",
+        help="do not train: run K steps on one replica and on all, and compare the weights",
+    )  # fmt: skip
+    parser.add_argument(
+        "--verify-tolerance", type=float, metavar="X",
+        help="how far weights and loss may be apart [1e-4; 5e-3 in 16 bits]",
+    )  # fmt: skip
     configuration.add_flags(parser)
     args, rest = parser.parse_known_args(arguments)
-    flags = {k: v for k, v in vars(args).items() if k not in ("config", "workers", "alone")}
+    flags = {k: v for k, v in vars(args).items() if k not in _OWN_FLAGS}
     return args, {**flags, **_task_flags(parser, rest)}
 
 

@@ -44,6 +44,8 @@ def refused(capsys: pytest.CaptureFixture[str], *argv: str) -> str:
         (["--steps"], "--steps"),
         (["--lr", "1", "--config", "none.yaml"], "--config none.yaml: no such file"),
         (["stray"], "unexpected argument: stray"),
+        (["--max-restarts", "2"], "--max-restarts (2) needs --workers"),
+        (["--max-restarts", "-1", "--workers", "2"], "--max-restarts (-1) must be at least 0"),
     ],
 )
 def test_wrong_flags(

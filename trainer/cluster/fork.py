@@ -25,6 +25,7 @@ from trainer.errors import EXIT_FAULT, EXIT_STOPPED, CastellError
 Body = Callable[[ClusterSpec], int]
 
 _PR_SET_PDEATHSIG = 1
+_PASSED_ON = (signal.SIGTERM, signal.SIGINT)
 
 
 @dataclass
@@ -47,8 +48,11 @@ def start(spec: ClusterSpec, body: Body, logs: Path) -> Worker:
     log = logs / f"worker-{spec.rank}.log" if spec.rank else None
     log_start = log.stat().st_size if log and log.exists() else 0
     parent = os.getpid()
+    # A signal that comes before the fork is settled would meet the parent's handler in it.
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, _PASSED_ON)
     pid = os.fork()
     if pid:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
         return Worker(spec.rank, pid, log, log_start)
     code = EXIT_FAULT
     try:
@@ -76,8 +80,9 @@ def _settle(spec: ClusterSpec, parent: int, log: Path | None) -> None:
     """Makes the fork a worker: its own group, environment, output and share of the machine."""
     # A group of its own keeps the terminal's Ctrl-C to the parent, which passes it on once.
     os.setpgid(0, 0)
-    for number in (signal.SIGTERM, signal.SIGINT):
+    for number in _PASSED_ON:
         signal.signal(number, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, _PASSED_ON)
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
     if os.getppid() != parent:  # it ended before the line above

@@ -118,6 +118,71 @@ def test_who_waits_for_a_dead_one_is_told(tmp_path: Path, start: Start) -> None:
     assert time.monotonic() - began < 10
 
 
+def _fail_then_succeed(ends: list[list[int]], logs: str, restarts: int) -> int:
+    """Each start takes the next ends: an exit code a worker, or minus a signal."""
+    starts = Path(logs) / "starts"
+
+    def body(spec: ClusterSpec) -> int:
+        if spec.is_chief:
+            with starts.open("a") as file:
+                file.write(f"{','.join(spec.workers)}\n")
+        until(lambda: starts.exists() and spec.workers[0] in starts.read_text())
+        end = ends[len(starts.read_text().splitlines()) - 1][spec.rank]
+        if end < 0:
+            os.kill(os.getpid(), -end)
+        return end
+
+    return run_local(len(ends[0]), body, logs, max_restarts=restarts, grace_seconds=1)
+
+
+@pytest.mark.parametrize(
+    ("ends", "restarts", "expected", "words"),
+    [
+        ([[138, -9], [0, 0]], 3, 0, ["worker 1 was killed by SIGKILL; restart 1 of 3"]),
+        ([[138, -11], [0, 0]], 3, 0, ["worker 1 was killed by SIGSEGV; restart 1 of 3"]),
+        ([[143, 143], [0, 0]], 3, 0, ["worker 0 ended with 143; restart 1 of 3 in 0.5 s"]),
+        ([[138, 138]] * 3, 2, 138, ["restart 1 of 2 in 0.5 s", "restart 2 of 2 in 1 s"]),
+        ([[-11, 138]] * 2, 1, 1, ["restart 1 of 1"]),
+        ([[138, 1]], 3, 1, []),
+        ([[2, 138]], 3, 2, []),
+        ([[3, -9]], 3, 3, []),
+        ([[0, 0]], 3, 0, []),
+    ],
+)
+def test_a_lost_cluster_is_started_again_and_a_mistake_is_not(
+    tmp_path: Path,
+    start: Start,
+    ends: list[list[int]],
+    restarts: int,
+    expected: int,
+    words: list[str],
+) -> None:
+    worker = start(_fail_then_succeed, ends, str(tmp_path), restarts, log=tmp_path / "log")
+    shown = worker.expect(expected, timeout=30)
+    said = [line for line in shown.splitlines() if "restart" in line]
+    assert len(said) == len(words)
+    assert all(word in line for word, line in zip(words, said, strict=True))
+    ports = (tmp_path / "starts").read_text().split()
+    assert len(set(ports)) == len(words) + 1, "each start has ports of its own"
+
+
+def _stop_in_the_pause(logs: str) -> int:
+    parent = os.getpid()
+
+    def body(spec: ClusterSpec) -> int:
+        if spec.is_chief:
+            os.kill(parent, signal.SIGTERM)
+        time.sleep(0.5)
+        return 138
+
+    return run_local(2, body, logs, max_restarts=3)
+
+
+def test_who_is_told_to_stop_restarts_nothing(tmp_path: Path, start: Start) -> None:
+    worker = start(_stop_in_the_pause, str(tmp_path), log=tmp_path / "log")
+    assert "restart" not in worker.expect(143, timeout=30)
+
+
 _PROGRAM = """
 import os, signal, sys, time
 from trainer.cluster.local import run_local
