@@ -72,6 +72,7 @@ def _status(
         RunDirectory(plan.config.output).status,
         replicas=strategy.num_replicas_in_sync,
         strategy=plan.choice.name,
+        strategy_reason=plan.choice.reason,
         workers=[
             {"rank": rank, "host": host, "pid": pid}
             for rank, (host, pid) in enumerate(zip(hosts, worker.pids, strict=True))

@@ -26,6 +26,7 @@ def test_a_run_ends_with_0_and_leaves_its_directory(
     found = status(output)
     assert (found["state"], found["step"], found["exit_code"]) == ("completed", STEPS, 0)
     assert (found["replicas"], found["strategy"]) == (2, "multi_worker")
+    assert found["strategy_reason"] == "2 workers (TF_CONFIG) with 1 CPU each"
     assert [w["rank"] for w in found["workers"]] == [0, 1]
     assert steps_logged(output) == list(range(50, STEPS + 1, 50))
     assert json.loads((output / "config.json").read_text())["steps"] == STEPS

@@ -28,6 +28,7 @@ class Status:
       path: status.json of the run directory.
       replicas: devices that train together.
       strategy: name of the strategy that was chosen.
+      strategy_reason: why that one.
       workers: {"rank": int, "host": str, "pid": int} of each.
       generation: how many times the cluster has met.
     """
@@ -38,6 +39,7 @@ class Status:
         *,
         replicas: int,
         strategy: str,
+        strategy_reason: str = "",
         workers: list[dict[str, Any]],
         generation: int = 0,
     ) -> None:
@@ -49,6 +51,7 @@ class Status:
             "reason": None,
             "replicas": replicas,
             "strategy": strategy,
+            "strategy_reason": strategy_reason,
             "generation": generation,
             "workers": workers,
         }
