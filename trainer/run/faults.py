@@ -177,6 +177,7 @@ def leave_peers(reason: str, farewell: Callable[[str], None]) -> NoReturn:
 # it. `Collective ops is aborted by` heads whatever reason a peer or the coordinator gave; a
 # worker's own error (in its Task or input) comes without it.
 _ABORTED = "Collective ops is aborted by:"
+_TIMED_OUT = "Collective has timed out"
 _PEER_TEXT = re.compile(
     r"collective (ops is aborted|has timed out)|coordination ?service|stopped sending heartbeats"
     r"|connection (reset|refused)|socket closed|broken pipe|/tensorflow\.WorkerService/"
@@ -203,6 +204,11 @@ def peer_failure(error: BaseException, own: str = "") -> str | None:
     message = str(error.message)
     if type(error).__name__ not in _ALWAYS and not _PEER_TEXT.search(message):
         return None
+    if _TIMED_OUT in message:
+        return (
+            "the wait in an all-reduce was longer than collective_timeout_seconds: another worker "
+            "hangs or is much slower, see its log"
+        )
     said = message.partition(_ABORTED)[2] or _last_line(message)
     detail = said.strip().splitlines()[0].strip() if said.strip() else type(error).__name__
     task = _TASK.search(said)

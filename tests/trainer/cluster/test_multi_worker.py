@@ -19,6 +19,8 @@ from trainer.cluster.preflight import meet
 from trainer.cluster.spec import ClusterSpec
 from trainer.cluster.strategy import Choice, build, choose
 from trainer.errors import CastellError
+from trainer.run import faults
+from trainer.run.faults import peer_failure
 
 PATIENCE = 60.0
 
@@ -104,6 +106,55 @@ def test_a_lost_worker_is_noticed_within_its_heartbeat(
     output = worker.expect(138, PATIENCE)
     noticed = output.split(" after ")[1].split(" s")[0]
     assert float(noticed) < 6, output
+
+
+def _hang(logs: str) -> int:
+    """One worker stays away from the all-reduce, though it lives."""
+
+    def body(spec: ClusterSpec) -> int:
+        total = _sum_of_ranks(_strategy(spec, collective=3.0), spec.rank)
+        total()
+        if spec.rank == 1:
+            time.sleep(20)
+            return 0
+        try:
+            total()
+        except Exception as error:
+            print(f"{type(error).__name__}: {peer_failure(error, 'chief 0')}", flush=True)
+        faults.leave(138)
+
+    return run_local(2, body, logs, grace_seconds=1)
+
+
+def test_a_collective_that_takes_too_long_says_so(
+    start: Callable[..., Any], tmp_path: Path
+) -> None:
+    output = start(_hang, str(tmp_path / "logs"), log=tmp_path / "log").expect(138, PATIENCE)
+    assert "the wait in an all-reduce was longer than collective_timeout_seconds" in output
+
+
+def _stop_while_building(logs: str) -> int:
+    """TensorFlow's handler is in place by the end of the build: it would swallow the signal."""
+
+    def body(spec: ClusterSpec) -> int:
+        with faults.StopRequest() as stop:
+            with faults.sigterm_waits():
+                _strategy(spec)
+                os.kill(os.getpid(), signal.SIGTERM)
+                stop.rearm()
+            print(f"heard: {stop.requested}", flush=True)
+        faults.leave(0)
+
+    return run_local(2, body, logs)
+
+
+def test_a_sigterm_while_the_strategy_is_built_is_heard(
+    start: Callable[..., Any], tmp_path: Path
+) -> None:
+    logs = tmp_path / "logs"
+    output = start(_stop_while_building, str(logs), log=tmp_path / "log").expect(0, PATIENCE)
+    assert "heard: True" in output
+    assert "heard: True" in (logs / "worker-1.log").read_text()
 
 
 def _wait_for_nobody(rank: int, ports: list[int]) -> int:
