@@ -17,6 +17,8 @@ _CRC = struct.Struct("<I")
 _MASK_DELTA = 0xA282EAD8
 # A length beyond this is damage, not data: protobuf itself ends at 2 GiB.
 _LARGEST_RECORD = 1 << 31
+# Small records are taken from the file by the hundred.
+_CHUNK_BYTES = 1 << 18
 
 
 class DamagedRecord(Exception):
@@ -38,33 +40,55 @@ def frame(payload: bytes) -> bytes:
 
 
 def read_records(file: BinaryIO, skip: int = 0) -> Iterator[bytes]:
-    """Yields payloads, checked, after seeking past the first `skip` records.
+    """Yields payloads, checked, after passing over the first `skip` records.
 
     Raises:
       DamagedRecord: on a truncated record or a checksum that differs.
     """
-    number = 0
-    while header := file.read(_HEADER.size):
-        if len(header) < _HEADER.size:
-            raise DamagedRecord(f"record {number} is cut off in its header")
-        length, crc = _HEADER.unpack(header)
-        if masked_crc(header[:8]) != crc or length > _LARGEST_RECORD:
+    held, at, number = b"", 0, 0
+    while True:
+        if len(held) - at < _HEADER.size:
+            held, at = _filled(file, held[at:], _HEADER.size), 0
+            if not held:
+                return
+            if len(held) < _HEADER.size:
+                raise DamagedRecord(f"record {number} is cut off in its header")
+        length, crc = _HEADER.unpack_from(held, at)
+        if masked_crc(held[at : at + 8]) != crc or length > _LARGEST_RECORD:
             raise DamagedRecord(f"record {number}: the checksum of its length differs")
+        at += _HEADER.size
+        end = at + length
         if number < skip:
-            _pass_over(file, length + _CRC.size)
+            if (beyond := end + _CRC.size - len(held)) > 0:
+                _pass_over(file, beyond)
+                held, at = b"", 0
+            else:
+                at = end + _CRC.size
         else:
-            payload = file.read(length)
-            tail = file.read(_CRC.size)
-            if len(payload) < length or len(tail) < _CRC.size:
-                raise DamagedRecord(f"record {number} is cut off")
-            if masked_crc(payload) != _CRC.unpack(tail)[0]:
+            if len(held) < end + _CRC.size:
+                held, at, end = _filled(file, held[at:], length + _CRC.size), 0, length
+                if len(held) < end + _CRC.size:
+                    raise DamagedRecord(f"record {number} is cut off")
+            payload = held[at:end]
+            if masked_crc(payload) != _CRC.unpack_from(held, end)[0]:
                 raise DamagedRecord(f"record {number}: its checksum differs")
             yield payload
+            at = end + _CRC.size
         number += 1
+
+
+def _filled(file: BinaryIO, held: bytes, size: int) -> bytes:
+    """Returns `held` with what follows it in the file: at least `size` bytes, unless it ends."""
+    parts, have = [held], len(held)
+    while have < size and (more := file.read(max(_CHUNK_BYTES, size - have))):
+        parts.append(more)
+        have += len(more)
+    return b"".join(parts)
 
 
 def _pass_over(file: BinaryIO, size: int) -> None:
     try:
         file.seek(size, 1)
     except ValueError:  # an HTTP server that sends no parts of a file
-        file.read(size)
+        while size > 0 and (passed := file.read(min(size, _CHUNK_BYTES))):
+            size -= len(passed)
