@@ -9,6 +9,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from trainer.build import build
 from trainer.cluster import strategy as strategies
 from trainer.cluster.devices import Devices
 from trainer.cluster.resolve import resolve
@@ -17,60 +18,38 @@ from trainer.data.dataset import Dataset
 from trainer.data.input import training_batches
 from trainer.loop import seeds
 from trainer.loop.agree import make_agree
-from trainer.loop.ema import Ema
+from trainer.loop.evaluate import Evaluation
 from trainer.loop.loop import Hooks, Loop
-from trainer.loop.optimizer import make_optimizers
-from trainer.loop.precision import make_loss_scale
 from trainer.loop.predict import predict
-from trainer.loop.step import TrainStep
-from trainer.loop.variables import trained_variables
 from trainer.plan import plan_lanes
-from trainer.tasks.policy import policy
-from trainer.tasks.tabular.options import TabularOptions
-from trainer.tasks.tabular.task import Tabular
 
 STEPS = 20
-
-
-class Probe(Tabular):
-    """The tabular task with a penalty on its kernels."""
-
-    l2 = 0.0
-
-    def penalty(self) -> tf.Tensor:
-        kernels = [v.value for v in self.trained_variables() if v.name == "kernel"]
-        return self.l2 * tf.add_n([tf.nn.l2_loss(kernel) for kernel in kernels])
+TASK = "tests.odd_tasks:Probe"
 
 
 def run(data: str, output: str, cpus: int, options: dict[str, Any]) -> None:
-    options = dict(options)
-    l2, infinity_at = options.pop("l2", 0.0), options.pop("infinity_at", None)
-    task_options = TabularOptions(hidden=(32, 16), dropout=options.pop("dropout", 0.0))
+    options = {"task": TASK, "steps_per_call": 10, **options}
+    infinity_at, rows = options.pop("infinity_at", None), options.pop("rows", None)
+    data = options.pop("data", data)
+    own = {key: options.pop(key) for key in ("dropout", "l2") if key in options}
     config = TrainConfig(
-        data=data, output=output, global_batch=64, steps=STEPS, log_every=10,
-        learning_rate=1e-2, **{"steps_per_call": 10, **options},
+        data=data, output=output, global_batch=64, steps=STEPS, log_every=10, learning_rate=1e-2,
+        options={**({"hidden": (32, 16)} if data else {}), **own}, **options,
     )  # fmt: skip
     spec = resolve(os.environ)
     choice = strategies.choose(spec, "auto", Devices(), cpus)
     strategy = strategies.build(
         choice, spec, heartbeat_timeout_seconds=10, collective_timeout_seconds=60
     )
-    dataset = Dataset.open(data)
-    with strategy.scope():
-        keras.utils.set_random_seed(0)
-        task = Probe(task_options)
-        task.l2 = l2
-        with policy(config.precision):
-            task.build(dataset)
-        seeds.reseed(task.models(), 0)
-        optimizers = make_optimizers(task, config)
-        scale = make_loss_scale(config)
-        ema = Ema(trained_variables(task), config.ema_decay) if config.ema_decay else None
+    dataset = Dataset.open(data) if data else Dataset.nothing()
+    trained = build(config, dataset, strategy)
+    task = trained.task
     replicas = strategy.num_replicas_in_sync
-    lanes = plan_lanes(config, dataset, replicas)
     local = replicas // spec.world_size
+    mine = range(spec.rank * local, (spec.rank + 1) * local)
     feeds = []
-    for replica in range(spec.rank * local, (spec.rank + 1) * local):
+    for replica in mine if data else ():
+        lanes = plan_lanes(config, dataset, replicas)
         feed = training_batches(
             task.columns(dataset), "train", task.preprocess, lanes,
             replica=replica, replicas=replicas, step=0, last=STEPS, steps=config.steps_per_call,
@@ -86,20 +65,38 @@ def run(data: str, output: str, cpus: int, options: dict[str, Any]) -> None:
         stop_requested=lambda: False,
         agree=make_agree(strategy, spec.world_size),
     )
-    step = TrainStep(task, strategy, optimizers, config, scale=scale, ema=ema)
-    Loop(step, strategy, feeds, config, hooks).run(0)
+    Loop(trained.step(config), strategy, feeds, config, hooks).run(0)
+    trained.settle()
+    weights = flat(task.model.get_weights())
+    losses = [values["loss"] for values in written]
+    if not data:
+        np.savez(output, weights=weights, losses=losses)
+        return
+    evaluation = Evaluation(task, strategy, dataset, "test", batch=rows or 70, replicas=mine)
+    figures = evaluation() or {}
+    if trained.ema is not None:
+        with trained.ema.in_place():
+            figures |= {f"ema/{k}": v for k, v in (evaluation() or {}).items()}
     predictions = predict(task, strategy, dataset, "test", batch=70)
     (outputs,) = predictions.outputs.values()
     np.savez(
         output,
-        weights=np.concatenate([np.asarray(w).ravel() for w in task.model.get_weights()]),
-        losses=[values["loss"] for values in written],
+        weights=weights,
+        averages=flat(trained.ema.variables.values() if trained.ema else ()),
+        losses=losses,
         skipped=sum(values["skipped_steps"] for values in written),
+        loss_scale=float(trained.scale.value) if trained.scale else 1.0,
+        logged=sorted({key for values in written for key in values}),
+        figures=list(figures.values()),
         masks=masks(strategy),
         row_id=predictions.row_id,
         labels=predictions.label,
         outputs=outputs,
     )
+
+
+def flat(arrays: Any) -> Any:
+    return np.concatenate([np.zeros(0), *(np.asarray(a).ravel() for a in arrays)])
 
 
 def poisoned(feed: Any, at: int | None, steps: int) -> Any:

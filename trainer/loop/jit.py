@@ -66,4 +66,3 @@ def _time(step: TrainStep, compiled: bool, batches: Any, count: int) -> float:
         if call:
             best = min(best, time.perf_counter() - began)
     return best
-

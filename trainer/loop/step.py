@@ -191,7 +191,7 @@ class TrainStep:
         """In one replica: reduced and clipped gradients by objective, losses, norm, seconds."""
         replica = tf.distribute.get_replica_context().replica_id_in_sync_group
         batch = self._batch(batches, place, step, replica)
-        scale = tf.constant(1.0) if self._scale is None else self._scale.value
+        scale = self._multiple()
         local = self._local_sums(batch, step, replica, scale)
         sums, seconds = self._reduce(local)
         gradients, losses = {}, []
@@ -205,6 +205,13 @@ class TrainStep:
             factor = self._clip_norm / tf.maximum(norm, self._clip_norm)
             gradients = {name: [g * factor for g in group] for name, group in gradients.items()}
         return gradients, tf.stack(losses), norm, seconds
+
+    def _multiple(self) -> tf.Tensor:
+        """What gradients are a multiple of: float16's scale of a *mean* loss, applied to sums."""
+        if self._scale is None:
+            return tf.constant(1.0)
+        replicas = self._strategy.num_replicas_in_sync
+        return self._scale.value / float(self._rows * replicas)
 
     def _batch(self, batches: Any, place: tf.Tensor, step: tf.Tensor, replica: Any) -> Batch:
         """Returns this replica's rows of a step."""
