@@ -9,7 +9,10 @@ of a run must succeed.
 
 from __future__ import annotations
 
+import contextlib
 import os
+import sys
+import threading
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -21,6 +24,9 @@ import tensorflow as tf
 from trainer.run import checkpoint, commits, marks
 from trainer.run.checkpoint import SaveFailed
 from trainer.run.marks import Mark, Mode
+
+# About a tenth of a core that training wants too.
+_NICENESS = 10
 
 
 class Saver:
@@ -62,7 +68,9 @@ class Saver:
         self._keep = keep
         self._keep_best = keep_best
         self._say = say
-        self._pool = ThreadPoolExecutor(1, "checkpoint") if background else None
+        self._pool = (
+            ThreadPoolExecutor(1, "checkpoint", initializer=_give_way) if background else None
+        )
         self._work: list[Future[None]] = []
         self._asked: int | None = None
         # Text, not the exception, whose traceback would hold all the values.
@@ -90,6 +98,11 @@ class Saver:
         """
         if self._keep_best:
             self._do(lambda: self._mark(Mark(step, metric, value), mode))
+
+    @property
+    def busy(self) -> bool:
+        """Whether something is being written."""
+        return not all(future.done() for future in self._work)
 
     def wait(self, timeout_seconds: float | None = None) -> None:
         """Returns when nothing is being written any more, or after `timeout_seconds`."""
@@ -145,3 +158,10 @@ class Saver:
         steps = commits.steps_in(self._directory)
         kept = f"step {steps[-1]} is still there" if steps else "there is no earlier one"
         return f"{kept}, training goes on and the next save tries again: free some space until then"
+
+
+def _give_way() -> None:
+    """Lets training have the cores first, where all of them train; Linux asks that of a thread."""
+    if sys.platform == "linux":
+        with contextlib.suppress(OSError):
+            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _NICENESS)

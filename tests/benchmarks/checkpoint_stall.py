@@ -1,0 +1,110 @@
+"""What a checkpoint costs training: ours, written in a thread, against tf.train.Checkpoint.
+
+A kernel and its two Adam slots, 201 MB, trained by one core, as a device would be fed; the other
+cores are free. The cost is the time for which the save blocks, and how much longer than usual the
+steps take that follow it: the first one copies each variable that it updates, and those after it
+share memory and disk with the writing thread. Of the latter the median counts, as a busy machine
+would decide otherwise.
+"""
+
+import multiprocessing
+import statistics
+import tempfile
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from tests.benchmarks.harness import Result, in_turns, result, wall_seconds
+
+UNITS = 4096
+BATCH = 4
+QUIET_STEPS = 10
+# At least so many steps are looked at after a save, and as many as go on beside the writing.
+NEXT_STEPS = 5
+RUNS = 7
+TARGET = 0.1
+
+
+def bench() -> Result:
+    # TensorFlow takes the number of its threads once a process.
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        pairs, extra = pool.apply(_measured)
+    return result(
+        "checkpoint_stall_share",
+        pairs,
+        against="tf.train.CheckpointManager.save",
+        target=TARGET,
+        upper_bound=True,
+        extra=extra,
+    )
+
+
+def _measured() -> tuple[Any, dict[str, object]]:
+    import tensorflow as tf
+
+    from trainer.run.saver import Saver
+
+    tf.config.threading.set_intra_op_parallelism_threads(1)
+    step, variables = _training()
+    blocked: list[float] = []
+    with tempfile.TemporaryDirectory() as directory:
+        manager = tf.train.CheckpointManager(
+            tf.train.Checkpoint(variables=list(variables.values())), f"{directory}/theirs", 3
+        )
+        saver = Saver(
+            f"{directory}/ours", variables, {},
+            keep=3, keep_best=0, background=True, say=print,
+        )  # fmt: skip
+        numbers = iter(range(1, 100))
+
+        def ours() -> None:
+            blocked.append(wall_seconds(lambda: saver.save(next(numbers))))
+
+        cost = partial(_cost, step, saver)
+        cost(ours)  # memory that no process has touched before costs once a machine, not a save
+        cost(manager.save)
+        blocked.clear()
+        pairs = in_turns(ours, manager.save, cost, RUNS)
+        saver.finish()
+    megabytes = sum(v.shape.num_elements() * 4 for v in variables.values()) / 1e6
+    return pairs, {
+        "megabytes": round(megabytes),
+        "blocked_seconds": round(statistics.median(blocked), 4),
+        "ours_seconds": round(statistics.median(o for o, _ in pairs), 4),
+        "theirs_seconds": round(statistics.median(t for _, t in pairs), 4),
+    }
+
+
+def _training() -> tuple[Callable[[], object], dict[str, Any]]:
+    """Returns a step that waits for its result, and the variables that it changes."""
+    import tensorflow as tf
+
+    kernel, first, second = (tf.Variable(tf.zeros([UNITS, UNITS])) for _ in range(3))
+    kernel.assign(tf.random.stateless_normal([UNITS, UNITS], [0, 0], stddev=0.01))
+    rows = tf.random.stateless_normal([BATCH, UNITS], [0, 1])
+
+    @tf.function
+    def train() -> tf.Tensor:
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean(tf.square(tf.matmul(rows, kernel) - 1.0))
+        gradient = tape.gradient(loss, kernel)
+        tf.raw_ops.ResourceApplyAdam(
+            var=kernel.handle, m=first.handle, v=second.handle, beta1_power=0.9,
+            beta2_power=0.999, lr=1e-4, beta1=0.9, beta2=0.999, epsilon=1e-7, grad=gradient,
+        )  # fmt: skip
+        return loss
+
+    return lambda: float(train()), {"kernel": kernel, "first": first, "second": second}
+
+
+def _cost(step: Callable[[], object], saver: Any, save: Callable[[], object]) -> float:
+    """Returns the seconds that `save` adds to training."""
+    saver.wait()
+    usual = statistics.median(wall_seconds(step) for _ in range(QUIET_STEPS))
+    blocked = wall_seconds(save)
+    copying = wall_seconds(step) - usual
+    beside: list[float] = []
+    while saver.busy or len(beside) < NEXT_STEPS:
+        beside.append(wall_seconds(step))
+    slowed = len(beside) * (statistics.median(beside) - usual)
+    return max(blocked + copying + slowed, 1e-4)
