@@ -187,7 +187,7 @@ def _check_verification(args: argparse.Namespace, plan: Any) -> None:
     if steps is None:
         return
     if steps < 1:
-        raise UsageError(f"--verify-scaling ({steps}) must be at least 1: how many steps to compare")
+        raise UsageError(f"--verify-scaling ({steps}) must be at least 1, a number of steps")
     if plan.choice.replicas == 1:
         raise UsageError(
             f"--verify-scaling ({steps}): this run has one replica, there is nothing to compare: "
