@@ -77,7 +77,9 @@ class Player(Task):
     def batches(self, step: tf.Tensor, rows: tf.Tensor) -> Batch:
         seed = tf.stack([tf.fill(rows.shape, step), rows], axis=1)
         x = tf.map_fn(
-            lambda one: tf.random.stateless_normal([1], one), seed, fn_output_signature=tf.float32
+            lambda one: tf.random.stateless_normal([1], one, alg="philox"),
+            seed,
+            fn_output_signature=tf.float32,
         )
         return Batch({"x": x}, 3.0 * x[:, 0] + 1.0, tf.ones(rows.shape))
 

@@ -39,6 +39,17 @@ def size(path: str) -> int:
     return int(info["size"])
 
 
+def matching(base: str, pattern: str) -> dict[str, int]:
+    """Returns the files below `base` that a glob pattern names: path from `base` on, and size."""
+    filesystem, root = url_to_fs(base)
+    found: Any = filesystem.glob(join(root, pattern), detail=True)
+    return {
+        path[len(root.rstrip("/")) + 1 :]: int(info["size"])
+        for path, info in sorted(found.items())
+        if info["type"] == "file"
+    }
+
+
 def read_errors() -> tuple[type[Exception], ...]:
     """Returns what opening and reading may raise: aiohttp's errors (http://) are no OSError."""
     aiohttp = sys.modules.get("aiohttp")

@@ -11,6 +11,7 @@ import keras
 from trainer import files
 from trainer.config import TrainConfig
 from trainer.data.dataset import Dataset
+from trainer.data.source import place_of
 from trainer.loop.variables import task_variables
 from trainer.run import belonging, checkpoint
 from trainer.run.choice import Which, choose
@@ -73,7 +74,7 @@ def build(run: str, *, data: str | None = None) -> Built:
         {k: v for k, v in stored.items() if k in TrainConfig.model_fields}
     )
     dataset = Dataset.open(files.join(run, "dataset"))
-    dataset = replace(dataset, path=data or config.data)
+    dataset = replace(dataset, path=place_of(config, data))
     keras.utils.set_random_seed(config.seed)
     return Built(build_task(config, dataset), config, dataset, belonging.identity(stored))
 

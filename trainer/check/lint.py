@@ -1,7 +1,8 @@
-"""Ops that XLA lowers for a CPU and that a TPU does not take, or takes with a surprise.
+"""Ops of the step that a TPU does not take, or takes with a surprise.
 
-Lowering (`lower`) names what XLA knows nothing of. These it lets pass (pinned in
-tests/trainer/check/test_lowering.py).
+Lowering (`lower`) names what XLA knows nothing of, but one function at a time, and it lets pass
+what only a CPU can do and what it can compute beforehand (a file's content!). Pinned in
+tests/trainer/check/test_lowering.py.
 """
 
 from __future__ import annotations
@@ -18,6 +19,12 @@ from trainer.task import Task
 
 _UNIQUE = ("Unique", "UniqueV2", "UniqueWithCounts", "UniqueWithCountsV2")
 _FILES = ("ReadFile", "MatchingFiles", "WholeFileReaderV2", "TFRecordReaderV2", "WriteFile")
+_HOST_ONLY = ("PyFunc", "EagerPyFunc", "LookupTable", "HashTable", "ParseExample", "ParseSingle")
+# Strings pass by in these without being worked on; an assertion's text is dropped.
+_CARRY_STRINGS = (
+    "Const", "Placeholder", "Identity", "Assert", "While", "StatelessWhile", "If", "StatelessIf",
+    "PartitionedCall", "StatefulPartitionedCall",
+)  # fmt: skip
 _RANDOM = (
     "RandomUniform", "RandomUniformInt", "RandomStandardNormal", "TruncatedNormal",
     "ParameterizedTruncatedNormal", "RandomGamma", "RandomPoissonV2", "RandomShuffle",
@@ -41,11 +48,31 @@ def _is_sparse(op: Any) -> bool:
     return op.type.startswith("Sparse") and op.type not in _NOT_SPARSE
 
 
+def _has_strings(op: Any) -> bool:
+    values = (*op.inputs, *op.outputs)
+    return op.type not in _CARRY_STRINGS and any(v.dtype.base_dtype == tf.string for v in values)
+
+
 def _is_float64(op: Any) -> bool:
     return any(output.dtype.base_dtype == tf.float64 for output in op.outputs)
 
 
 _RULES = (
+    _Rule(
+        lambda op: op.type in _FILES,
+        "reads or writes files, which the TPU cannot see",
+        "do it in build or preprocess, on the host",
+    ),
+    _Rule(
+        lambda op: op.type.startswith(_HOST_ONLY),
+        "runs on a host only",
+        "do it in preprocess",
+    ),
+    _Rule(
+        lambda op: _has_strings(op) and op.type not in _FILES,
+        "works on strings, which a TPU does not have",
+        "do it in preprocess",
+    ),
     _Rule(
         lambda op: op.type == "Where",
         "has as many rows as are true, and a TPU wants every shape to be known (boolean_mask, "
@@ -67,11 +94,6 @@ _RULES = (
         _is_float64,
         "computes in float64, which a TPU does not have",
         "cast to float32",
-    ),
-    _Rule(
-        lambda op: op.type in _FILES,
-        "reads or writes files, which the TPU cannot see",
-        "do it in build or preprocess, on the host",
     ),
     _Rule(
         lambda op: op.type in _RANDOM,

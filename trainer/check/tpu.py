@@ -86,8 +86,7 @@ def examine(config: TrainConfig, spec: ClusterSpec) -> Report:
 
 
 def _wrong(error: UsageError) -> Finding:
-    about, colon, rest = str(error).partition(": ")
-    return Finding("the run", f"does not start ({about})" if colon else "does not start", rest)
+    return Finding("the run", "does not start", str(error))
 
 
 def _cluster(spec: ClusterSpec) -> list[Finding]:
@@ -148,7 +147,6 @@ def _traced(plan: Plan) -> tuple[list[Finding], list[Finding]]:
         from trainer.build import build
     from trainer.check import inputs, lint, lower
 
-    tf.config.set_visible_devices([], "GPU")
     trained = build(plan.config, plan.dataset, tf.distribute.OneDeviceStrategy("/CPU:0"))
     task = trained.task
     rows = max(plan.config.microbatches, plan.config.global_batch // CORES)
@@ -158,16 +156,20 @@ def _traced(plan: Plan) -> tuple[list[Finding], list[Finding]]:
         columns = task.columns(plan.dataset)
         specs = inputs.step_inputs(task, columns, rows)
         problems = inputs.unfit(specs)
-        batches = [specs, tf.TensorSpec([rows], columns.label_dtype), tf.TensorSpec([rows])]
+        batches = (specs, tf.TensorSpec([rows], columns.label_dtype), tf.TensorSpec([rows]))
         if any(not _has_shape(spec) for spec in specs.values()):
             return problems, []  # there is nothing to trace the step with
         batches = tf.nest.map_structure(
             lambda spec: tf.TensorSpec([1, *spec.shape], spec.dtype), batches
         )
     config = plan.config.model_copy(update={"global_batch": rows, "jit": "off"})
-    traced = lower.trace(trained.step(config), batches)
+    with tf.device("/CPU:0"):
+        traced = lower.trace(trained.step(config), batches)
+        lowered = lower.lower(traced, task)
     linted, notes = lint.lint(traced.graph, task)
-    return [*problems, *lower.lower(traced, task), *linted], [*notes, *_widths(trained)]
+    said = {finding.where for finding in linted if finding.where}
+    problems += [finding for finding in lowered if finding.where not in said]
+    return [*problems, *linted], [*notes, *_widths(trained)]
 
 
 def _has_shape(spec: Any) -> bool:

@@ -37,8 +37,8 @@ from trainer.cluster.rendezvous import Offer, Verdict
 from trainer.cluster.spec import ClusterSpec, split_address
 from trainer.errors import EXIT_DONE, EXIT_FAULT, EXIT_PEER_LOST, CastellError, PeerLost
 
-# TensorFlow and the watch notice a death within a moment of each other; the watch knows who it was.
-_SECOND_OPINION_SECONDS = 1.0
+# TensorFlow may notice a loss up to the watch's margin before it; the watch knows who it was.
+_SECOND_OPINION_SECONDS = watch.MARGIN_SECONDS + 1.0
 # After an agreed end nobody has much left to do; who waits longer waits for somebody in trouble.
 _PART_SECONDS = 3.0
 
@@ -86,6 +86,7 @@ class Lifeline:
         self._lost = threading.Event()
         self._parted = threading.Event()
         self._left: list[str] = []
+        self._blind = False
         if spec.world_size == 1:
             return
         listener = self._listen(port) if spec.is_chief else None
@@ -104,11 +105,11 @@ class Lifeline:
             self._ready.wait(2 * watch.SETUP_SECONDS)
 
     def wait_for_reason(self) -> None:
-        """Gives the watch a moment to name the loss that TensorFlow has noticed.
+        """Gives the watch a moment to name the loss that TensorFlow has noticed, if it sees all.
 
         If it does, the process ends here, in the thread that heard it.
         """
-        if self._control and self._lost.wait(_SECOND_OPINION_SECONDS):
+        if self._ready.is_set() and not self._blind and self._lost.wait(_SECOND_OPINION_SECONDS):
             time.sleep(watch.LEAVE_SECONDS)
 
     def say_goodbye(self, code: int, reason: str) -> None:
@@ -192,6 +193,7 @@ class Lifeline:
 
     def _hear(self, message: dict[str, str]) -> None:
         if "note" in message:
+            self._blind = True
             self._warn(message["note"])
         elif "left" in message:
             self._left.append(message["left"])

@@ -38,14 +38,15 @@ def trained_variables(task: Task) -> dict[str, Any]:
 def matching(task: Task, patterns: Sequence[str], key: str) -> list[str]:
     """Returns the names of `task_variables` whose path matches one of `patterns`.
 
-    A path is the attribute of the Task and Keras' path in the model, "model/embed_0/embeddings"; a
-    pattern may name a folder of it, and has `*`, `?` and `[…]` as file names do.
+    A path is the attribute of the Task and Keras' path in the model, "model/embed_0/embeddings"
+    (without the model's own name, which may be a number that Keras counted). A pattern may name a
+    folder of it, and has `*`, `?` and `[…]` as file names do.
 
     Raises:
       UsageError: a pattern matches nothing; `key` is the configuration key that it stands in.
     """
     paths = [
-        f"{attribute}/{variable.path}"
+        f"{attribute}/{variable.path.removeprefix(f'{model.name}/')}"
         for attribute, model in sorted(task.models().items())
         for variable in model.weights
     ]

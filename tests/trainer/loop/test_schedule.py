@@ -34,3 +34,10 @@ def test_warm_up_is_linear_and_the_cosine_ends_at_zero() -> None:
 def test_constant_stays() -> None:
     rate = Schedule(config(schedule="constant"), steps=10)
     assert float(rate(0)) == float(rate(9)) == pytest.approx(0.1)
+
+
+def test_stairs_fall_where_they_are_put() -> None:
+    rate = Schedule(config(schedule="step", decay_at=(10, 20), decay_factor=0.5), steps=30)
+    assert [float(rate(step)) for step in (9, 10, 19, 20)] == pytest.approx(
+        [0.1, 0.05, 0.05, 0.025]
+    )

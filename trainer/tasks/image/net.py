@@ -6,16 +6,17 @@ from typing import Any
 
 import keras
 
+from trainer.tasks.image.norm import GroupNorm
 from trainer.tasks.image.options import ImageOptions
 
-# GroupNormalization's usual number of groups is 32, of nets ten times as wide.
+# The usual number of groups is 32, in nets ten times as wide.
 _MOST_GROUPS = 8
 
 
 def residual_net(shape: tuple[int, int, int], outputs: int, options: ImageOptions) -> keras.Model:
     """Returns a model from float32 [rows, height, width, channels] to float32 [rows, outputs]."""
     pixels = keras.Input(shape, name="pixels")
-    x = _conv(options.widths[0], 3)(pixels)
+    x = _conv(options.widths[0], 3, options.stride)(pixels)
     for stage, width in enumerate(options.widths):
         for block in range(options.blocks):
             stride = 2 if stage and not block else 1
@@ -47,4 +48,4 @@ def _norm(width: int, options: ImageOptions) -> keras.layers.Layer:
     if options.norm == "batch":
         return keras.layers.BatchNormalization(synchronized=True)
     groups = next(n for n in range(_MOST_GROUPS, 0, -1) if width % n == 0)
-    return keras.layers.GroupNormalization(groups)
+    return GroupNorm(groups)

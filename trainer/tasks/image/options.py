@@ -43,6 +43,7 @@ class ImageOptions(BaseModel):
     widths: Counts = Field(
         (16, 32, 64), min_length=1, description="channels of each stage; each but the first halves"
     )
+    stride: int = Field(1, gt=0, description="of the first convolution; 2 or 4 for photos")
     blocks: int = Field(1, gt=0, description="residual blocks a stage")
     # Statistics of one image: the same on any number of replicas and microbatches.
     norm: Literal["group", "batch"] = Field(
