@@ -33,6 +33,7 @@ from trainer.run.memory import memory_figures
 from trainer.run.profile import Profile
 from trainer.run.saver import Saver
 from trainer.run.status import Status
+from trainer.run.warm import initial_values
 from trainer.run.writers import Writer, make_writers
 
 
@@ -154,8 +155,6 @@ class Worker:
         return step
 
     def _warm_start(self, source: str) -> None:
-        from trainer.run.warm import initial_values
-
         task = self._trained.task
         skip = matching(task, self._plan.config.init_skip, "init_skip")
         taken = initial_values(source, task_variables(task), skip)
@@ -182,20 +181,14 @@ class Worker:
             self._saver.save(step)
 
     def _settle_jit(self, step: TrainStep, batches: Any, in_a_call: int, left: int) -> None:
-        """Decides whether XLA compiles the step, as the run did before if it is a resumed one."""
-        replicas, before = self._strategy.num_replicas_in_sync, self._meta.get("compiled")
-        if self._plan.config.jit != "auto":
-            self._meta["compiled"] = step.compiled
-            return
-        if replicas > 1 or self._plan.choice.name == "tpu":
-            choice = jit.Choice(False, "only the step of a single CPU or GPU is compiled whole")
-        elif before is not None:
-            step.compiled = before
-            choice = jit.Choice(before, "as before the resumption")
-        elif left < jit.WORTH_A_TRIAL_STEPS:
-            choice = jit.Choice(False, f"{left} steps are too few for a trial")
-        else:
-            choice = jit.choose(step, batches, in_a_call, self._variables)
+        """Decides whether XLA compiles the step, and keeps that in the checkpoints."""
+        replicas = self._strategy.num_replicas_in_sync
+        choice = jit.settle(
+            step, self._plan.config.jit,
+            whole=replicas == 1 and self._plan.choice.name != "tpu",
+            before=self._meta.get("compiled"), left=left,
+            trial=lambda: jit.choose(step, batches, in_a_call, self._variables),
+        )  # fmt: skip
         self._meta["compiled"] = choice.compiled
         self._say(f"jit {'on' if choice.compiled else 'off'}: {choice.reason}")
 
@@ -266,10 +259,11 @@ class Worker:
             self._trained.settle()  # an action may save
             try:
                 writer.write(step, split, values)
-            except (OSError, tf.errors.OpError) as error:
-                raise checkpoint.SaveFailed(
-                    f"the metrics of step {step} could not be written to {config.output}: {error}"
-                ) from error
+            except (OSError, tf.errors.OpError) as error:  # a full disk may have room again
+                self._say(
+                    f"castell: warning: the metrics of step {step} could not be written to "
+                    f"{config.output} ({error}); training goes on"
+                )
             for action in actions:
                 action(Report(step, split, values, lambda: saver.save(step), end))
 

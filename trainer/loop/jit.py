@@ -9,7 +9,7 @@ differently.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,6 +29,37 @@ class Choice:
 
     compiled: bool
     reason: str
+
+
+def settle(
+    step: TrainStep,
+    wanted: str,
+    *,
+    whole: bool,
+    before: bool | None,
+    left: int,
+    trial: Callable[[], Choice],
+) -> Choice:
+    """Decides whether XLA compiles `step`, and makes it so.
+
+    Args:
+      step: made with `jit` as `wanted` says.
+      wanted: the configuration's `jit`.
+      whole: whether all of a call can be compiled: one replica, and no TPU, which always compiles.
+      before: what a run that resumes had decided.
+      left: steps that are still to be trained.
+      trial: `choose`, which takes some seconds.
+    """
+    if wanted != "auto":
+        return Choice(step.compiled, "as asked for")
+    if not whole:
+        return Choice(False, "only the step of a single CPU or GPU is compiled whole")
+    if before is not None:
+        step.compiled = before
+        return Choice(before, "as before the resumption")
+    if left < WORTH_A_TRIAL_STEPS:
+        return Choice(False, f"{left} steps are too few for a trial")
+    return trial()
 
 
 def choose(step: TrainStep, batches: Any, steps: int, variables: Mapping[str, Any]) -> Choice:
