@@ -6,6 +6,8 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
+import tensorflow as tf
+
 from trainer.cluster.spec import ClusterSpec
 from trainer.config import MOST_STEPS, TrainConfig
 from trainer.data.dataset import Dataset
@@ -15,6 +17,8 @@ from trainer.task import Task
 
 # A few of them are in memory at once, on every replica.
 _SUPER_BATCH_BYTES = 1 << 27
+# Of a value whose size is not known before it is read.
+_UNKNOWN_BYTES = 64
 # Taking an input apart waits for the super-batch that it is filling, seconds that a worker which
 # lost its peer does not have. Kept until the process ends, by `faults.leave`, nothing waits.
 _inputs: list[Any] = []
@@ -26,12 +30,37 @@ def local_replicas(spec: ClusterSpec, replicas: int) -> range:
     return range(spec.rank * count, (spec.rank + 1) * count)
 
 
-def most_steps(columns: Columns | None, rows: int) -> int:
-    """Returns how many steps of `rows` rows a super-batch may hold."""
+def step_inputs(task: Task, columns: Columns, rows: int) -> dict[str, Any]:
+    """Returns the type specs of the features of `rows` training rows, as `preprocess` gives them.
+
+    Nothing is read: the function is traced.
+    """
+    signature = columns.signature(rows)
+    if task.augments:
+        signature["seeds"] = tf.TensorSpec([rows, 2], tf.int32)
+
+    def features(arrays: dict[str, tf.Tensor]) -> Any:
+        made = task.preprocess(columns.named(arrays))
+        return task.augment(made, arrays["seeds"]) if task.augments else made
+
+    outputs = tf.function(features).get_concrete_function(signature).structured_outputs
+    return {name: tf.type_spec_from_value(value) for name, value in outputs.items()}
+
+
+def most_steps(task: Task, columns: Columns | None, rows: int) -> int:
+    """Returns how many steps of `rows` rows a super-batch of one replica may hold."""
     if columns is None:
         return MOST_STEPS
-    values = sum(math.prod(n or 1 for n in feature.shape) for feature in columns.features)
-    return max(1, _SUPER_BATCH_BYTES // (8 * rows * max(values, 1)))
+    sizes = [_row_bytes(spec) for spec in step_inputs(task, columns, rows).values()]
+    return max(1, _SUPER_BATCH_BYTES // (rows * max(1, sum(sizes))))
+
+
+def _row_bytes(spec: Any) -> int:
+    """Returns the memory of one row of a feature, about."""
+    if not isinstance(spec, tf.TensorSpec) or spec.shape.rank is None:
+        return _UNKNOWN_BYTES
+    width = _UNKNOWN_BYTES if spec.dtype == tf.string else spec.dtype.size
+    return math.prod((n or 1 for n in spec.shape.as_list()[1:]), start=width)
 
 
 def start_feeds(

@@ -131,7 +131,7 @@ def _train(
     replicas = strategy.num_replicas_in_sync
     columns = None if trained.task.feeds_itself else trained.task.columns(plan.dataset)
     rows = plan.config.global_batch // replicas
-    in_a_call = min(plan.config.steps_per_call, steps, most_steps(columns, rows))
+    in_a_call = min(plan.config.steps_per_call, steps, most_steps(trained.task, columns, rows))
     config = plan.config.model_copy(
         update={"steps": steps, "steps_per_call": in_a_call, "log_every": steps, "eval_every": None}
     )

@@ -79,7 +79,9 @@ class Worker:
             self._say(f"nothing to do: {config.output} has done {start} of {last} steps")
             self._agree([0])
             return
-        in_a_call = min(config.steps_per_call, last - start, most_steps(columns, self._rows))
+        in_a_call = min(
+            config.steps_per_call, last - start, most_steps(trained.task, columns, self._rows)
+        )
         config = config.model_copy(update={"steps_per_call": in_a_call})
         feeds = self._feeds(columns, start, last, in_a_call)
         step = trained.step(config)

@@ -8,24 +8,8 @@ import tensorflow as tf
 
 from trainer.check.report import Finding, Report
 from trainer.data.input import Columns
+from trainer.feeds import step_inputs
 from trainer.task import Task
-
-
-def step_inputs(task: Task, columns: Columns, rows: int) -> dict[str, Any]:
-    """Returns the type specs of the features of `rows` training rows, as `preprocess` gives them.
-
-    Nothing is read: the function is traced.
-    """
-    signature = columns.signature(rows)
-    if task.augments:
-        signature["seeds"] = tf.TensorSpec([rows, 2], tf.int32)
-
-    def features(arrays: dict[str, tf.Tensor]) -> Any:
-        made = task.preprocess(columns.named(arrays))
-        return task.augment(made, arrays["seeds"]) if task.augments else made
-
-    outputs = tf.function(features).get_concrete_function(signature).structured_outputs
-    return {name: tf.type_spec_from_value(value) for name, value in outputs.items()}
 
 
 def unfit(specs: dict[str, Any]) -> list[Finding]:

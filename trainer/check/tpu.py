@@ -146,6 +146,7 @@ def _traced(plan: Plan) -> tuple[list[Finding], list[Finding]]:
 
         from trainer.build import build
     from trainer.check import inputs, lint, lower
+    from trainer.feeds import step_inputs
 
     trained = build(plan.config, plan.dataset, tf.distribute.OneDeviceStrategy("/CPU:0"))
     task = trained.task
@@ -154,7 +155,7 @@ def _traced(plan: Plan) -> tuple[list[Finding], list[Finding]]:
     problems: list[Finding] = []
     if not task.feeds_itself:
         columns = task.columns(plan.dataset)
-        specs = inputs.step_inputs(task, columns, rows)
+        specs = step_inputs(task, columns, rows)
         problems = inputs.unfit(specs)
         batches = (specs, tf.TensorSpec([rows], columns.label_dtype), tf.TensorSpec([rows]))
         if any(not _has_shape(spec) for spec in specs.values()):
