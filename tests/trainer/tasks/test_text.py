@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import inspect
 import shutil
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tests.trainer.tasks.made import make
+from tests.trainer.tasks.made import make, paragraphs
 from trainer.data.dataset import Dataset
 from trainer.data.manifest import Feature
 from trainer.data.rows import raw_features, read_rows
@@ -27,18 +26,7 @@ from trainer.tasks.text.vocabulary import Vocabulary, learned
 
 @pytest.fixture(scope="module")
 def handbooks(tmp_path_factory: pytest.TempPathFactory) -> Dataset:
-    """Paragraphs of the documentation of numpy (0) and of keras.layers (1)."""
-    texts, labels = [], []
-    for number, module in enumerate((np, keras.layers)):
-        found = {
-            " ".join(part.split())
-            for name in dir(module)
-            for part in (inspect.getdoc(getattr(module, name)) or "").split("\n\n")
-        }
-        long = sorted(part for part in found if len(part) > 60)[:600]
-        texts += long
-        labels += [number] * len(long)
-    return make(tmp_path_factory.mktemp("handbooks"), {"doc": texts, "y": labels})
+    return make(tmp_path_factory.mktemp("handbooks"), paragraphs())
 
 
 def built(data: Dataset, **options: Any) -> Text:

@@ -1,0 +1,82 @@
+"""Images and texts from files to a served model: two workers learn what one learns."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from sklearn.datasets import load_digits
+
+from tests.components.models import castell
+from tests.trainer.examples.runs import Start, ask, difference, finish, train, weights
+from tests.trainer.tasks.made import make, paragraphs
+from trainer.data.dataset import Dataset
+
+TOLERANCE = 1e-5
+STEPS = 60
+
+
+def learns_the_same(start: Start, root: Path, data: Dataset, **keys: Any) -> dict[str, Any]:
+    """Trains on one and on two workers, compares; returns the last evaluation on the way."""
+    keys = {
+        "data": data.path, "global_batch": 64, "eval_split": "test", "eval_every": STEPS,
+        "steps": STEPS, **keys,
+    }  # fmt: skip
+    finish(*(train(start, root / f"run-{n}", workers=n, **keys) for n in (1, 2)))
+    one, two = (
+        ask(start, weights, root / f"run-{n}", STEPS, log=root / f"weights-{n}.log") for n in (1, 2)
+    )
+    assert difference(one, two) < TOLERANCE
+    lines = [json.loads(line) for line in (root / "run-2" / "metrics.jsonl").open()]
+    return dict(next(line for line in lines if line["split"] == "test"))
+
+
+def served(start: Start, root: Path, data: Dataset, column: str) -> Any:
+    """Exports and evaluates by the commands; returns what the file says of strings."""
+    run = ["--run", str(root / "run-2"), "--data", data.path]
+    commands = (
+        ["export", *run, "--output", str(root / "model")],
+        ["evaluate", *run, "--split", "test", "--output", str(root / "evaluation")],
+    )
+    logs = [root / "export.log", root / "evaluate.log"]
+    for worker in [start(castell, c, log=log) for c, log in zip(commands, logs, strict=True)]:
+        worker.expect(0)
+    signature = tf.saved_model.load(str(root / "model")).signatures["serving_default"]
+    spec = signature.structured_input_signature[1][column]
+    assert (spec.dtype, spec.shape.as_list()) == (tf.string, [None])
+    return signature
+
+
+@pytest.mark.timeout(280)
+def test_images_from_png_to_a_served_model(start: Start, tmp_path: Path) -> None:
+    found = load_digits()
+    levels = (found.images[..., None] * 255 / 16).round().astype(np.uint8)
+    files = [tf.io.encode_png(pixels).numpy() for pixels in levels]
+    data = make(tmp_path / "data", {"file": files, "y": found.target})
+    figures = learns_the_same(
+        start, tmp_path, data, task="image", size=8, channels=1, widths="8,16", crop=1,
+        learning_rate=0.02, precision="float32",
+    )  # fmt: skip
+    assert figures["accuracy"] > 0.7
+    signature = served(start, tmp_path, data, "file")
+    said = signature(file=tf.constant(files[:100]))["probabilities"].numpy()
+    assert np.mean(said.argmax(axis=1) == found.target[:100]) > 0.7
+
+
+@pytest.mark.timeout(280)
+def test_texts_from_words_to_a_served_model(start: Start, tmp_path: Path) -> None:
+    data = make(tmp_path / "data", paragraphs())
+    figures = learns_the_same(
+        start, tmp_path, data, task="text", length=32, vocabulary=1000, embedding_size=16,
+        learning_rate=0.02,
+    )  # fmt: skip
+    assert figures["accuracy"] > 0.85
+    assert figures["auc"] > 0.9
+    signature = served(start, tmp_path, data, "doc")
+    texts = ["Return the shape of an ndarray.", "A layer of a Keras model with trainable weights."]
+    numpy, layer = signature(doc=tf.constant(texts))["probability"].numpy()
+    assert numpy < 0.5 < layer
