@@ -36,12 +36,16 @@ _NOT_SPARSE = ("SparseSoftmaxCrossEntropyWithLogits", "SparseMatMul")
 
 @dataclass(frozen=True)
 class _Rule:
-    """matches(op): whether the rule speaks of it. problem: whether a run fails of it."""
+    """matches(op): whether the rule speaks of it. problem: whether a run fails of it.
+
+    vague: what another rule says of the same line is enough.
+    """
 
     matches: Callable[[Any], bool]
     says: str
     do: str
     problem: bool = True
+    vague: bool = False
 
 
 def _is_sparse(op: Any) -> bool:
@@ -69,9 +73,10 @@ _RULES = (
         "do it in preprocess",
     ),
     _Rule(
-        lambda op: _has_strings(op) and op.type not in _FILES,
+        _has_strings,
         "works on strings, which a TPU does not have",
         "do it in preprocess",
+        vague=True,
     ),
     _Rule(
         lambda op: op.type == "Where",
@@ -114,7 +119,12 @@ def lint(graph: Any, task: Task) -> tuple[list[Finding], list[Finding]]:
                 found.setdefault((number, where), Finding(op.type, rule.says, rule.do, where))
     # The backward pass repeats what the forward pass says, and stands on no line of the user's.
     known = {number for number, where in found if where}
-    kept = {key: f for key, f in found.items() if key[1] or key[0] not in known}
+    told = {where for number, where in found if not _RULES[number].vague}
+    kept = {
+        (number, where): finding
+        for (number, where), finding in found.items()
+        if (where or number not in known) and not (_RULES[number].vague and where in told)
+    }
     return (
         [f for (number, _), f in kept.items() if _RULES[number].problem],
         [f for (number, _), f in kept.items() if not _RULES[number].problem],
