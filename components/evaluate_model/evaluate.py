@@ -23,6 +23,7 @@ from components.evaluate_model.options import EvaluateOptions
 from components.evaluate_model.scored import Scored, scored
 from components.output import replacing
 from trainer.data.dataset import Dataset
+from trainer.data.source import open_for_run
 from trainer.errors import UsageError
 from trainer.quiet import quiet_start
 from trainer.run.choice import Which
@@ -54,7 +55,7 @@ def evaluate(options: EvaluateOptions, progress: Progress = _quiet) -> Evaluatio
       UsageError: the options, the run and the data do not fit together; nothing is written.
     """
     rules = [gate.parse(written) for written in options.thresholds]
-    dataset = Dataset.open(options.data)
+    dataset = open_for_run(options.run, options.data)
     if dataset.split(options.split).rows == 0:
         raise UsageError(f"split {options.split!r} of {options.data} has no rows")
     columns = list(dict.fromkeys([*options.slices, *(r.column for r in rules if r.column)]))

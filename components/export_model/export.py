@@ -72,7 +72,8 @@ def export(options: ExportOptions, report: Callable[[str], None] = _silent) -> E
         options.output, marker=f"{EXTRA}/{DESCRIPTION}", names=_NAMES, kind="export"
     ) as directory:
         trained = load(options.run, step=options.step, data=options.data)
-        data = Dataset.open(trained.dataset.path)
+        foreign = trained.config.schema_file is not None  # there is nothing else to open
+        data = trained.dataset if foreign else Dataset.open(trained.dataset.path)
         sample = take_sample(weighted(data, trained.config.weight_column))
         features = trained.task.inputs(trained.dataset.manifest)
         task = task_for(trained, sample.dataset)

@@ -31,12 +31,21 @@ def open_data(config: TrainConfig) -> Dataset:
             f"label ({config.label}) names the label of foreign TFRecords, which need schema_file "
             f"too; {config.data} has the label {dataset.manifest.label.name!r}"
         )
-    if config.cache is not None:
-        if files.is_remote(config.cache):
-            raise UsageError(f"cache ({config.cache}): it must be a directory of this machine")
-        cache = Cache(os.path.abspath(config.cache), int(config.cache_gigabytes * _GIGABYTE))
-        dataset = replace(dataset, cache=cache)
+    dataset = replace(dataset, cache=cache_of(config))
     return weighted(dataset, config.weight_column, config.class_weights)
+
+
+def cache_of(config: TrainConfig) -> Cache | None:
+    """Returns where this machine keeps copies of remote shards, if it does.
+
+    Raises:
+      UsageError: that is no place of this machine.
+    """
+    if config.cache is None:
+        return None
+    if files.is_remote(config.cache):
+        raise UsageError(f"cache ({config.cache}): it must be a directory of this machine")
+    return Cache(os.path.abspath(config.cache), int(config.cache_gigabytes * _GIGABYTE))
 
 
 def open_for_run(run: str, data: str) -> Dataset:
