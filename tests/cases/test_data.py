@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import itertools
+import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from tests.datasets import make_dataset
+from tests.runs import cluster, flags
+from tests.trainer.data.stores import store
 from trainer.data.dataset import Dataset
 from trainer.data.feed import lanes_of, super_batches
 from trainer.data.input import training_batches
 from trainer.data.lanes import plan
+from trainer.data.records import frame, read_records
 from trainer.errors import UsageError
 from trainer.tasks.tabular.task import Tabular
 
@@ -100,3 +105,47 @@ def test_the_batch_after_a_restart_is_the_one_that_would_have_come(dataset: Data
 
     undisturbed = batches(replicas=4, step=70)
     assert (batches(replicas=1, step=71)[0] == undisturbed[1]).all()
+
+
+def _cut_last_record(shard: Path) -> int:
+    """Leaves a file that ends like a whole one; returns its size."""
+    with shard.open("rb") as file:
+        *kept, _ = read_records(file)
+    return shard.write_bytes(b"".join(map(frame, kept)))
+
+
+def test_a_shard_of_another_size_ends_every_worker_with_2(tmp_path: Path, start: Any) -> None:
+    made = make_dataset(tmp_path / "data", rows=400, shards=4)
+    _cut_last_record(tmp_path / "data" / made.split("train").shards[2].path)
+    for worker in cluster(start, flags(made, tmp_path / "run"), tmp_path / "logs"):
+        log = worker.expect(2)
+        assert "00002-of-00004.tfrecord has" in log
+        assert "Traceback" not in log
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_shard_of_fewer_rows_ends_every_worker_with_2(tmp_path: Path, start: Any) -> None:
+    """TensorFlow reads a file that ends at a record's end as a whole one."""
+    made = make_dataset(tmp_path / "data", rows=4000, shards=8)
+    size = _cut_last_record(tmp_path / "data" / made.split("train").shards[2].path)
+    file = tmp_path / "data" / "manifest.json"
+    manifest = json.loads(file.read_text())
+    manifest["splits"]["train"]["shards"][2]["bytes"] = size
+    file.write_text(json.dumps(manifest))
+    workers = cluster(start, flags(made, tmp_path / "run"), tmp_path / "logs")
+    logs = "".join(worker.expect(2) for worker in workers)
+    assert "00002-of-00008.tfrecord ends before its 400 rows" in logs
+    assert "Traceback" not in logs
+
+
+def test_a_remote_shard_that_comes_altered_ends_every_worker_with_2(
+    tmp_path: Path, start: Any
+) -> None:
+    made = make_dataset(tmp_path / "data", rows=4000, shards=8)
+    with store(tmp_path / "data") as server:
+        server.spoilt.add(bad := f"/{made.split('train').shards[5].path}")
+        remote = flags(made, tmp_path / "run", data=server.url, cache=tmp_path / "cache")
+        workers = cluster(start, remote, tmp_path / "logs")
+        logs = "".join(worker.expect(2) for worker in workers)
+    assert f"shard {server.url}{bad} cannot be read: its sha256 is not the manifest's" in logs
+    assert "Traceback" not in logs

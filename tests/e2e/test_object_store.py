@@ -27,12 +27,13 @@ def artifact(kind, name):
     assert made.path == f"/gcs/{BUCKET}/{name}"
     return made
 
-BUCKET, table = sys.argv[1:]
+BUCKET, table, cache = sys.argv[1:]
 dataset, run = artifact(dsl.Dataset, "dataset"), artifact(dsl.Model, "run")
 shard.run([table], dataset, label="label", split="", options={"shards": 2.0})
 for steps in (20, 30):  # the second try goes on from the first
     train.run(dataset, run, task="tabular", workers=1, steps=steps, epochs=0,
-              config={"global_batch": 32.0, "hidden": [8.0], "steps_per_call": 10.0})
+              config={"global_batch": 32.0, "hidden": [8.0], "steps_per_call": 10.0,
+                      "cache": cache})
 passed = evaluate.run(
     dataset, run, split="test", slices=["color"], thresholds=["auc>=0.5"],
     evaluation=artifact(dsl.Artifact, "evaluation"), metrics=artifact(dsl.Metrics, "metrics"),
@@ -64,11 +65,12 @@ def test_the_steps_work_on_gs_artifacts(tmp_path: Path) -> None:
     rows = [f"{i % 7},{'red' if i % 3 else 'blue'},{int(i % 7 > 3)}" for i in range(600)]
     table.write_text("\n".join(["x,color,label", *rows]))
     done = subprocess.run(
-        [sys.executable, "-c", STEPS, BUCKET, str(table)],
+        [sys.executable, "-c", STEPS, BUCKET, str(table), str(tmp_path / "cache")],
         capture_output=True, text=True, timeout=200, check=False, env=dict(os.environ),
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
     assert "from step 20" in done.stderr
+    assert len(list((tmp_path / "cache").glob("*.shard"))) == 2
     import gcsfs
 
     files = gcsfs.GCSFileSystem(token="anon", project="p")

@@ -14,7 +14,7 @@ from typing import Any
 class Store(ThreadingHTTPServer):
     """faults: what the next requests for shards get: "error", "cut" or "altered".
 
-    fetched: the shards that were asked for, in order.
+    spoilt: shards that always come altered. fetched: those that were asked for, in order.
     """
 
     daemon_threads = True
@@ -22,6 +22,7 @@ class Store(ThreadingHTTPServer):
     def __init__(self, directory: Path) -> None:
         super().__init__(("127.0.0.1", 0), partial(_Handler, directory=str(directory)))
         self.faults: list[str] = []
+        self.spoilt: set[str] = set()
         self.fetched: list[str] = []
 
     @property
@@ -45,7 +46,7 @@ class _Handler(SimpleHTTPRequestHandler):
         self.end_headers()
         if fault == "cut":
             data = data[: len(data) // 2]
-        elif fault == "altered":
+        elif fault == "altered" or self.path in self.server.spoilt:
             data = data[:-1] + bytes([data[-1] ^ 1])
         self.wfile.write(data)
         return None
