@@ -32,7 +32,8 @@ def test_the_file_has_exactly_the_documented_keys(tmp_path: Path) -> None:
     assert abs(age.total_seconds()) < 60
     assert content == {
         "state": "failed", "step": 7, "exit_code": 138, "reason": "worker 1 was lost",
-        "replicas": 2, "strategy": "mirrored", "generation": 0, "workers": WORKERS,
+        "replicas": 2, "strategy": "mirrored", "strategy_reason": "", "generation": 0,
+        "workers": WORKERS,
     }  # fmt: skip
 
 
