@@ -42,7 +42,7 @@ class ScalesWrongly(CastellError):
 
 
 @dataclass(frozen=True)
-class _Trained:
+class Trained:
     """loss: the mean over the steps. weights: paths and values. silenced: layers that draw."""
 
     loss: float
@@ -103,7 +103,7 @@ def _verify(plan: Plan, joined: Joined, steps: int, tolerance: float) -> None:
     agree = make_agree(joined.strategy, plan.spec.world_size)
     local = local_replicas(plan.spec, replicas)
 
-    def train(strategy: tf.distribute.Strategy, local: range) -> _Trained:
+    def train(strategy: tf.distribute.Strategy, local: range) -> Trained:
         # All workers pass the same steps of both, so that what one learns (it is told to stop, a
         # shard is damaged) the others are told in time.
         return _train(plan, strategy, local, steps, agree, lambda: joined.stop.requested)
@@ -124,7 +124,7 @@ def _train(
     steps: int,
     agree: Callable[[Sequence[int]], list[int]],
     stop_requested: Callable[[], bool],
-) -> _Trained:
+) -> Trained:
     """Trains `steps` steps from the first weights on; a collective under a strategy of workers."""
     trained = build(plan.config, plan.dataset, strategy)
     silenced = seeds.silence(trained.task.models())
@@ -159,10 +159,10 @@ def _train(
         for attribute, model in sorted(trained.task.models().items())
         for variable in model.weights
     ]
-    return _Trained(written[-1]["loss"], weights, silenced)
+    return Trained(written[-1]["loss"], weights, silenced)
 
 
-def compare(alone: _Trained, together: _Trained) -> Difference:
+def compare(alone: Trained, together: Trained) -> Difference:
     """Returns how far two trainings are apart."""
     # By place: Keras counts on in the names of the second model that a process makes.
     weight, name = max(
@@ -179,7 +179,7 @@ def _largest(a: Any, b: Any) -> float:
 
 
 def _tell(
-    plan: Plan, steps: int, replicas: int, both: tuple[_Trained, _Trained], tolerance: float
+    plan: Plan, steps: int, replicas: int, both: tuple[Trained, Trained], tolerance: float
 ) -> None:
     alone, together = both
     found = compare(alone, together)
