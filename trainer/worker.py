@@ -241,7 +241,9 @@ class Worker:
             yield lambda step, split, values: self._trained.settle()
             return
         saver, config = self._saver, self._plan.config
-        writer: Writer = make_writers(config.output, start=start, total=config.steps or 0)
+        writer: Writer = make_writers(
+            config.output, start=start, total=config.steps or 0, say=self._say
+        )
 
         def end(reason: str) -> None:
             self.ended = self.ended or reason
@@ -259,13 +261,7 @@ class Worker:
 
         def write(step: int, split: str, values: Metrics) -> None:
             self._trained.settle()  # an action may save
-            try:
-                writer.write(step, split, values)
-            except (OSError, tf.errors.OpError) as error:  # a full disk may have room again
-                self._say(
-                    f"castell: warning: the metrics of step {step} could not be written to "
-                    f"{config.output} ({error}); training goes on"
-                )
+            writer.write(step, split, values)
             for action in actions:
                 action(Report(step, split, values, lambda: saver.save(step), end))
 

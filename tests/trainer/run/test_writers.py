@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import json
 from pathlib import Path
 from typing import Any
 
+from tests.trainer.run.disks import small_disk
 from tests.workers import processes
 from trainer.run.writers.console import ConsoleWriter, Progress
 from trainer.run.writers.jsonl import JsonlWriter
 from trainer.run.writers.multi import MultiWriter
 from trainer.run.writers.tensorboard import TensorBoardWriter
+from trainer.run.writers.tolerant import TolerantWriter
 
 
 def lines(path: Path) -> list[dict[str, Any]]:
@@ -61,6 +64,46 @@ def test_a_resumed_run_writes_no_step_twice(tmp_path: Path) -> None:
     resumed.close()
     assert places(path) == [(10, "train"), (20, "train"), (20, "eval"), (30, "train")]
     assert lines(path)[-1]["loss"] == 2.0
+
+
+def fill_the_disk(directory: str, mounted: bool) -> None:
+    """Lines and events meet a full disk for a while."""
+    assert mounted
+    said: list[str] = []
+    jsonl, events = JsonlWriter(f"{directory}/metrics.jsonl"), TensorBoardWriter(directory)
+    console = io.StringIO()
+    writer = MultiWriter(
+        (
+            TolerantWriter(jsonl, "metrics.jsonl", said.append),
+            TolerantWriter(events, "tensorboard", said.append),
+            ConsoleWriter(Progress(9, 0, console)),
+        )
+    )
+    writer.write(1, "train", {"loss": 1.0})
+    ballast = Path(directory, "ballast")
+    with ballast.open("wb", buffering=0) as file, contextlib.suppress(OSError):
+        while file.write(bytes(1000)) == 1000:
+            pass
+    for step in range(2, 202):  # more than is left in the block of the last line
+        writer.write(step, "train", {"loss": 1.0})
+    (line,) = [line for line in said if "to metrics.jsonl: No space left on device" in line]
+    assert "the figures of step" in line
+    assert line.endswith("training goes on")
+    ballast.unlink()
+    writer.write(300, "train", {"loss": 1.0})
+    writer.close()
+    resumed = JsonlWriter(f"{directory}/metrics.jsonl", resume_step=300)
+    resumed.close()
+    steps = [step for step, _ in places(Path(directory, "metrics.jsonl"))]
+    assert steps[0] == 1
+    assert steps[-1] == 300
+    assert len(console.getvalue().splitlines()) == 202
+
+
+def test_a_full_disk_costs_figures_and_no_run(tmp_path: Path) -> None:
+    with small_disk(tmp_path / "disk") as mounted, processes() as start:
+        if mounted:
+            start(fill_the_disk, str(tmp_path / "disk"), mounted, log=tmp_path / "log").expect(0)
 
 
 def test_a_new_run_begins_with_an_empty_file(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ beyond that checkpoint is dropped first.
 
 from __future__ import annotations
 
+import errno
 import json
 import math
 import os
@@ -29,15 +30,26 @@ class JsonlWriter(Writer):
         kept = _lines_until(path, resume_step)
         self._last = {line["split"]: line["step"] for line in kept}
         atomic.write(path, b"".join(map(_encode, kept)))
+        self._cut = False
         self._file = open(path, "ab", buffering=0)  # noqa: SIM115 (closed by `close`)
 
     def write(self, step: int, split: str, values: Mapping[str, float]) -> None:
-        """Appends one line, visible at once."""
+        """Appends one line, visible at once.
+
+        Raises:
+          OSError: disk full; a part of the line may stand there, and readers skip it.
+        """
         if step <= self._last.get(split, -1):
             return
-        self._last[split] = step
         figures = {name: _finite(value) for name, value in values.items()}
-        self._file.write(_encode({"step": step, "split": split, **figures}))
+        line = _encode({"step": step, "split": split, **figures})
+        # A full disk may take a part of a line without an error; the next one begins a new line.
+        line = b"\n" + line if self._cut else line
+        written = self._file.write(line) or 0
+        self._cut = written < len(line) and (self._cut or written > 0)
+        if written < len(line):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        self._last[split] = step
 
     def flush(self) -> None:
         """See `Writer`: every line is visible already."""
