@@ -32,8 +32,8 @@ from typing import Any, NoReturn
 
 from trainer.cluster import watch
 from trainer.cluster.deadline import exit_once_readable
+from trainer.cluster.messages import Offer, Verdict
 from trainer.cluster.ports import bind
-from trainer.cluster.rendezvous import Offer, Verdict
 from trainer.cluster.spec import ClusterSpec, split_address
 from trainer.errors import EXIT_DONE, EXIT_FAULT, EXIT_PEER_LOST, CastellError, PeerLost
 

@@ -15,21 +15,15 @@ import uuid
 from collections.abc import Callable
 from dataclasses import replace
 
+from trainer.cluster.messages import Greeting, Offer, Verdict, read_verdict
 from trainer.cluster.ports import bind
-from trainer.cluster.rendezvous import (
-    KEEPALIVE_SECONDS,
-    POLL_SECONDS,
-    Clock,
-    Gathering,
-    Greeting,
-    Offer,
-    Verdict,
-    read_verdict,
-)
+from trainer.cluster.rendezvous import KEEPALIVE_SECONDS, POLL_SECONDS, Clock, Gathering
 from trainer.cluster.spec import ClusterSpec, split_address
 from trainer.errors import EXIT_DONE, EXIT_USAGE, PeerLost, UsageError
 
 _CONNECT_SECONDS = 5.0
+# All have the same deadline; the chief, whose clock may be a little late, knows who is missing.
+_VERDICT_PATIENCE_SECONDS = 1.0
 
 
 def meet(
@@ -137,7 +131,7 @@ def _await_verdict(connection: socket.socket, clock: Clock) -> Verdict | None:
     received = b""
     connection.settimeout(POLL_SECONDS)
     greeted = time.monotonic()
-    while clock.left():
+    while clock.left() or time.monotonic() < clock.ends + _VERDICT_PATIENCE_SECONDS:
         try:
             data = connection.recv(1 << 16)
         except TimeoutError:

@@ -1,21 +1,21 @@
 """The chief's side of the meeting: gathers one greeting from every worker, then answers them all.
 
-One JSON line each way over TCP. What is checked is what would otherwise make TensorFlow wait for
-ever: that every rank is there once, that all mean the same cluster and run the same configuration.
+One line each way over TCP (see `messages`). What is checked is what would otherwise make TensorFlow
+wait for ever: that every rank is there once, that all mean the same cluster and run the same
+configuration.
 It knows nothing of TensorFlow, of when to meet, or of what to do afterwards.
 """
 
 from __future__ import annotations
 
 import contextlib
-import json
 import selectors
 import socket
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
-from typing import Any
+from dataclasses import dataclass, field
 
+from trainer.cluster.messages import Greeting, Offer, Verdict, read_greeting
 from trainer.cluster.spec import ClusterSpec, split_address
 from trainer.errors import EXIT_DONE, EXIT_PEER_LOST, EXIT_USAGE, Stopped
 
@@ -26,84 +26,9 @@ KEEPALIVE_SECONDS = 1.0
 SILENCE_SECONDS = 10.0
 # After a refusal the chief stays so long for workers that start a little later, to tell them why.
 LINGER_SECONDS = 5.0
+_HANG_UP_SECONDS = 1.0
 # A greeting is far shorter, even of a thousand workers.
 _LONGEST_LINE = 1 << 20
-
-
-@dataclass(frozen=True)
-class Greeting:
-    """What a worker says. where: host and process for messages. token: new in every process.
-
-    problem: why this worker cannot start, empty if it can.
-    """
-
-    rank: int
-    workers: tuple[str, ...]
-    fingerprint: str
-    where: str
-    token: str
-    problem: str = ""
-
-    def line(self) -> bytes:
-        """Returns the greeting as one line."""
-        return json.dumps({"castell": "greeting", **asdict(self)}).encode() + b"\n"
-
-
-@dataclass(frozen=True)
-class Offer:
-    """What the chief has ready for after the meeting: its lifeline's port, and who may use it.
-
-    problem: why it could not, which ends the meeting.
-    """
-
-    port: int = 0
-    secret: str = ""
-    problem: str = ""
-
-
-@dataclass(frozen=True)
-class Verdict:
-    """What the chief answers to all: exit code 0 is go, else the reason why not.
-
-    lifeline_port, lifeline_secret: of the chief's offer.
-    """
-
-    code: int = EXIT_DONE
-    reason: str = ""
-    lifeline_port: int = 0
-    lifeline_secret: str = ""
-
-    def line(self) -> bytes:
-        """Returns the verdict as one line."""
-        return json.dumps({"castell": "verdict", **asdict(self)}).encode() + b"\n"
-
-
-def read_greeting(line: bytes) -> Greeting | None:
-    """Returns the greeting in `line`; None if a stranger wrote it (a port scanner, a browser)."""
-    message = _read(line, "greeting", {"rank": int, "fingerprint": str, "where": str, "token": str})
-    if message is None or not isinstance(message.get("workers"), list):
-        return None
-    workers = tuple(str(address) for address in message.pop("workers"))
-    return Greeting(workers=workers, problem=str(message.pop("problem", "")), **message)
-
-
-def read_verdict(line: bytes) -> Verdict | None:
-    """Returns the verdict in `line`; None if something else than a chief wrote it."""
-    fields = {"code": int, "reason": str, "lifeline_port": int, "lifeline_secret": str}
-    message = _read(line, "verdict", fields)
-    return None if message is None else Verdict(**message)
-
-
-def _read(line: bytes, kind: str, fields: dict[str, type]) -> dict[str, Any] | None:
-    try:
-        message = json.loads(line)
-    except ValueError:
-        return None
-    if not isinstance(message, dict) or message.get("castell") != kind:
-        return None
-    if not all(isinstance(message.get(name), of) for name, of in fields.items()):
-        return None
-    return {name: message[name] for name in (*fields, "workers", "problem") if name in message}
 
 
 @dataclass(frozen=True)
@@ -289,7 +214,9 @@ class Gathering:
             if peer.greeting:
                 with contextlib.suppress(OSError):
                     peer.connection.sendall(verdict.line())
-        ends = time.monotonic() + LINGER_SECONDS
+        # One that is stopped cannot; it must not keep the others, who have nobody to wait for.
+        patience = LINGER_SECONDS if verdict.code == EXIT_DONE else _HANG_UP_SECONDS
+        ends = time.monotonic() + patience
         while any(peer.greeting for peer in self._peers.values()) and time.monotonic() < ends:
             self._serve(selector, POLL_SECONDS)
 

@@ -18,8 +18,8 @@ import pytest
 
 from tests.trainer.cluster.meetings import cluster, until
 from trainer.cluster.lifeline import lifeline
+from trainer.cluster.messages import Verdict
 from trainer.cluster.preflight import meet
-from trainer.cluster.rendezvous import Verdict
 from trainer.cluster.spec import ClusterSpec
 from trainer.errors import CastellError, Diverged, Stopped, UsageError
 from trainer.run import faults

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 import pytest
 
 from tests.trainer.cluster.meetings import Start, cluster, members, outcomes, until
+from trainer.cluster.messages import Greeting, Verdict, read_greeting, read_verdict
 from trainer.cluster.preflight import meet
-from trainer.cluster.rendezvous import Greeting, Verdict, read_greeting, read_verdict
 from trainer.cluster.spec import ClusterSpec, split_address
 from trainer.errors import PeerLost, Stopped, UsageError
 
@@ -44,6 +44,16 @@ def test_who_does_not_come_is_named_to_all(start: Start) -> None:
         assert code == PeerLost.exit_code
         assert f"rank 2 ({specs[2].workers[2]}) did not come within 1.5 s" in message
     assert time.monotonic() - began < 8
+
+
+def test_who_came_before_the_chief_still_learns_who_is_missing(start: Start) -> None:
+    specs = cluster(3)
+    early = start(specs[1], deadline_seconds=2)
+    time.sleep(0.2)
+    start(specs[0], deadline_seconds=2)
+    code, message = early.outcome(timeout=4)
+    assert code == PeerLost.exit_code
+    assert f"rank 2 ({specs[2].workers[2]}) did not come within 2 s" in message
 
 
 def test_a_chief_that_does_not_come_is_named() -> None:
