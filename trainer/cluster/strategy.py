@@ -17,6 +17,10 @@ from trainer.cluster.devices import Devices
 from trainer.cluster.spec import ClusterSpec
 from trainer.errors import EXIT_PEER_LOST, PeerLost, UsageError
 
+# The lifeline notices a silent worker first, and knows its name; TensorFlow's own heartbeats, late
+# on a busy machine, are for clusters in which it could not be set up.
+_AFTER_LIFELINE_SECONDS = 3.0
+
 Name = Literal["one_device", "mirrored", "multi_worker", "tpu"]
 
 
@@ -141,9 +145,10 @@ def build(
 ) -> Any:
     """Returns the tf.distribute.Strategy of `choice`; call it before any other TensorFlow op.
 
-    heartbeat_timeout_seconds: silence after which a worker counts as lost.
-    collective_timeout_seconds: longest wait in one all-reduce, and for the peers' TensorFlow
-    servers to answer at the start. tpu_resolver: instead of the resolver of this host's TPU.
+    heartbeat_timeout_seconds: silence after which a worker counts as lost; TensorFlow itself waits
+    three seconds longer. collective_timeout_seconds: longest wait in one all-reduce, and for the
+    peers' TensorFlow servers to answer at the start. tpu_resolver: instead of the resolver of this
+    host's TPU.
 
     Raises:
       UsageError: a TPU was chosen and does not answer, or spans several hosts.
@@ -194,7 +199,7 @@ def _multi_worker(
         service_type="standalone",
         service_leader="/job:chief/replica:0/task:0",
         cluster_register_timeout_in_ms=round(collective_timeout_seconds * 1000),
-        heartbeat_timeout_in_ms=round(heartbeat_timeout_seconds * 1000),
+        heartbeat_timeout_in_ms=round((heartbeat_timeout_seconds + _AFTER_LIFELINE_SECONDS) * 1000),
         coordinated_jobs=[
             context.coordination_config_pb2.CoordinatedJob(name=job, num_tasks=len(hosts))
             for job, hosts in spec.tf_config()["cluster"].items()

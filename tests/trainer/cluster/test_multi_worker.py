@@ -78,7 +78,7 @@ def _lose(logs: str, number: int) -> int:
     """The second of two workers gets a signal; the chief says how long it took to notice."""
 
     def body(spec: ClusterSpec) -> int:
-        total = _sum_of_ranks(_strategy(spec, heartbeat=3.0), spec.rank)
+        total = _sum_of_ranks(_strategy(spec, heartbeat=1.0), spec.rank)
         total()
         if spec.rank == 1:
             threading.Timer(1.0, os.kill, (os.getpid(), number)).start()
@@ -97,7 +97,7 @@ def _lose(logs: str, number: int) -> int:
 def test_a_lost_worker_is_noticed_within_its_heartbeat(
     start: Callable[..., Any], tmp_path: Path, number: int
 ) -> None:
-    """With the default it takes 9 to 10 s.
+    """Without a lifeline; TensorFlow is told a timeout three seconds longer than the one asked for.
 
     A kill is noticed at once only if the chief is receiving from that worker just then; a request
     sent after the death waits, like one to a stopped worker, for the heartbeat.
@@ -105,7 +105,7 @@ def test_a_lost_worker_is_noticed_within_its_heartbeat(
     worker = start(_lose, str(tmp_path / "logs"), number, log=tmp_path / "parent.log")
     output = worker.expect(138, PATIENCE)
     noticed = output.split(" after ")[1].split(" s")[0]
-    assert float(noticed) < 6, output
+    assert float(noticed) < 7, output
 
 
 def _hang(logs: str) -> int:

@@ -71,7 +71,7 @@ def test_a_worker_that_goes_silent_is_a_lost_peer(
         began = time.monotonic()
         output = workers[1 - victim].expect(138, timeout=30)
         assert "was lost: " in output
-        assert time.monotonic() - began < HEARTBEAT_SECONDS + 3, output
+        assert time.monotonic() - began < HEARTBEAT_SECONDS + 5, output
 
 
 def test_a_workers_own_error_is_its_own_and_a_lost_peer_for_the_other(tmp_path: Path) -> None:
