@@ -123,7 +123,9 @@ def test_group_norm_is_that_of_keras(policy: str) -> None:
 
 def test_both_norms_make_a_net_of_the_same_shape(digits: Dataset) -> None:
     for norm in ("group", "batch"):
-        task = built(digits, image="png", size=8, channels=1, widths="8,12", norm=norm, stride=2)
+        task = built(
+            digits, image="png", size=8, channels=1, widths="8,12", norm=norm, stride=2, grid=1
+        )
         assert task.model.output_shape == (None, 10)
         assert len(task.trained_variables()) == 20
 

@@ -59,7 +59,7 @@ def test_images_from_png_to_a_served_model(start: Start, tmp_path: Path) -> None
     data = make(tmp_path / "data", {"file": files, "y": found.target})
     figures = learns_the_same(
         start, tmp_path, data, task="image", size=8, channels=1, widths="8,16", crop=1,
-        learning_rate=0.02, precision="float32",
+        learning_rate=0.01,
     )  # fmt: skip
     assert figures["accuracy"] > 0.7
     signature = served(start, tmp_path, data, "file")

@@ -22,7 +22,7 @@ def residual_net(shape: tuple[int, int, int], outputs: int, options: ImageOption
             stride = 2 if stage and not block else 1
             x = _residual(x, width, stride, options)
     x = keras.layers.ReLU()(_norm(x.shape[-1], options)(x))
-    x = keras.layers.GlobalAveragePooling2D()(x)
+    x = keras.layers.Flatten()(_cells(x, options.grid))
     if options.dropout:
         x = keras.layers.Dropout(options.dropout)(x)
     return keras.Model(pixels, keras.layers.Dense(outputs, dtype="float32")(x), name="image")
@@ -36,6 +36,12 @@ def _residual(x: Any, width: int, stride: int, options: ImageOptions) -> Any:
     x = _conv(width, 3, stride)(active)
     x = keras.layers.ReLU()(_norm(width, options)(x))
     return keras.layers.Add()([passing, _conv(width, 3)(x)])
+
+
+def _cells(x: Any, most: int) -> Any:
+    """Averages [rows, height, width, channels] over at most `most` cells a side."""
+    size = tuple(-(-side // most) for side in x.shape[1:3])
+    return keras.layers.AveragePooling2D(size, padding="same")(x)
 
 
 def _conv(width: int, kernel: int, stride: int = 1) -> keras.layers.Layer:
