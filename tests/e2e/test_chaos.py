@@ -126,7 +126,7 @@ def check_rows(rounds: Sequence[Round], expected: Any) -> None:
     assert taken == set(range(STEPS))
 
 
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(900)
 def test_ten_disasters_leave_no_trace_in_rows_and_weights(tmp_path: Path, start: Any) -> None:
     chance = random.Random(SEED)
     dataset = make_dataset(tmp_path / "data", rows=2400, shards=LANES)
