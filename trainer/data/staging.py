@@ -219,6 +219,9 @@ def _locked(path: str, *, wait: bool = True) -> Iterator[bool]:
             os.close(descriptor)
             yield False
             return
+        except OSError as error:  # a network disk that has no locks
+            os.close(descriptor)
+            raise NoCopy(files.reason(error)) from None
         # Whoever held it may have removed the name; then it keeps nobody out any more.
         if not _is_file(path, descriptor):
             os.close(descriptor)

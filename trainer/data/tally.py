@@ -15,8 +15,9 @@ import numpy.typing as npt
 from trainer.data.manifest import DType
 from trainer.data.statistics import MOST_COUNTED, FeatureStatistics
 
-# Beyond it, different values are no longer told apart one by one.
-_MOST_DISTINCT = 500_000
+# Beyond it, different values are no longer told apart one by one (10 MB a column); of words, the
+# rarer half is forgotten then.
+_MOST_DISTINCT: dict[DType, int] = {"float32": MOST_COUNTED, "int64": 100_000, "string": 200_000}
 _LARGEST_VOCABULARY = 10_000
 # Bytes. Longer values are pictures and documents, not words.
 _LONGEST_WORD = 1024
@@ -36,8 +37,14 @@ class Tally:
         self._numbers = 0
         self._mean = self._squares = 0.0
         self._min, self._max = math.inf, -math.inf
-        # Value to its number of rows; None: too many, or no words.
-        self.counts: Counter[Any] | None = Counter()
+        # None: too many, or no words.
+        self._counts: Counter[Any] | None = Counter()
+        self._forgotten = False
+
+    @property
+    def counts(self) -> Counter[Any] | None:
+        """Each value and how often it is there; None: they are too many, or no words."""
+        return None if self._forgotten else self._counts
 
     def add(self, values: npt.NDArray[Any], rows: int, missing: int) -> None:
         """Counts one batch.
@@ -60,11 +67,15 @@ class Tally:
             self._add_numbers(values)
 
     def _add_words(self, words: list[bytes]) -> None:
-        if self.counts is None:
+        if self._counts is None:
             return
-        self.counts.update(words)
-        if len(self.counts) > _MOST_DISTINCT or max(map(len, words)) > _LONGEST_WORD:
-            self.counts = None
+        self._counts.update(words)
+        most = _MOST_DISTINCT[self._dtype]
+        if max(map(len, words)) > _LONGEST_WORD:
+            self._counts = None
+        elif len(self._counts) > most:
+            self._counts = Counter(dict(self._counts.most_common(most // 2)))
+            self._forgotten = True
 
     def _add_numbers(self, values: npt.NDArray[Any]) -> None:
         wide = values.astype(np.float64)
@@ -79,11 +90,11 @@ class Tally:
         self._mean += apart * len(wide) / total
         self._min = min(self._min, float(wide.min()))
         self._max = max(self._max, float(wide.max()))
-        if self.counts is not None:
+        if self._counts is not None:
             found, times = np.unique(values, return_counts=True)
-            self.counts.update(dict(zip(found.tolist(), times.tolist(), strict=True)))
-            if len(self.counts) > _MOST_DISTINCT:
-                self.counts = None
+            self._counts.update(dict(zip(found.tolist(), times.tolist(), strict=True)))
+            if len(self._counts) > _MOST_DISTINCT[self._dtype]:
+                self._counts = None
 
     def figures(self) -> FeatureStatistics:
         """Returns what is known."""
@@ -105,9 +116,9 @@ class Tally:
 
     def _vocabulary(self, most: int) -> tuple[tuple[str, int], ...] | None:
         """Returns the most frequent values as text; ties by value. None: they are no text."""
-        if self.counts is None:
+        if self._counts is None:
             return None
-        ranked = sorted(self.counts.items(), key=lambda pair: (-pair[1], pair[0]))[:most]
+        ranked = sorted(self._counts.items(), key=lambda pair: (-pair[1], pair[0]))[:most]
         try:
             return tuple(
                 (value.decode() if isinstance(value, bytes) else str(value), times)
