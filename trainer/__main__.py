@@ -224,6 +224,7 @@ def _parse(arguments: list[str], prog: str) -> tuple[argparse.Namespace, dict[st
     """Returns the command's own flags, and all configuration keys by name."""
     parser = _Parser(
         prog=prog,
+        usage=f"{prog} --data DIR --output DIR [--KEY VALUE]…",
         description=_DESCRIPTION,
         epilog=_EPILOG.format(options=_option_help(), prog=prog),
         formatter_class=argparse.RawDescriptionHelpFormatter,

@@ -37,7 +37,7 @@ def test_a_runs_own_config_is_a_configuration(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("flags", "words"),
     [
-        ({"output": "o"}, "data is required: pass --data"),
+        ({"data": "d"}, "output is required: pass --output"),
         (
             {**NEEDED, "global_batch": "many"},
             "global_batch (many): input should be a valid integer",

@@ -23,25 +23,32 @@ _LONGEST_VALUE = 60
 def add_flags(parser: argparse.ArgumentParser) -> None:
     """Adds `--<key> VALUE` for every key; values stay text until pydantic reads them."""
     for title, group in GROUPS.items():
-        section = parser.add_argument_group(title)
+        section = parser.add_argument_group(title, group.__doc__)
         for name, field in group.model_fields.items():
             if name == "options":
                 continue
-            default = "" if field.is_required() or field.default is None else f" [{field.default}]"
+            default = f" [{field.default}]" if field.default or field.default == 0 else ""
             section.add_argument(
                 "--" + name.replace("_", "-"),
                 dest=name,
                 default=argparse.SUPPRESS,
                 metavar=_metavar(field.annotation),
-                help=f"{field.description}{'' if default in (' [()]', ' [{}]') else default}",
+                help=f"{field.description}{'' if field.is_required() else default}",
             )
 
 
 def _metavar(annotation: Any) -> str:
+    """Returns how a value is written: N, X, TEXT, one|of|these, A,B or KEY=X,…"""
     if get_origin(annotation) is Literal:
         return "|".join(map(str, get_args(annotation)))
-    names = [getattr(t, "__name__", str(t)) for t in get_args(annotation)] or [annotation.__name__]
-    return {"str": "TEXT", "int": "N", "float": "X"}.get(names[0], names[0].upper())
+    if get_origin(annotation) is tuple:
+        return f"{_metavar(get_args(annotation)[0])},…"
+    inner = [a for a in get_args(annotation) if a is not type(None)]
+    if get_origin(annotation) is dict:
+        return "CLASS=X,…"
+    if inner:
+        return _metavar(inner[0])
+    return {str: "TEXT", int: "N", float: "X"}[annotation]
 
 
 def load(file: str | None, flags: dict[str, Any]) -> TrainConfig:
