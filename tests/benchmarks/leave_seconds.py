@@ -11,6 +11,7 @@ import statistics
 import tempfile
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 from tests.benchmarks.harness import RUNS, Result
@@ -70,7 +71,7 @@ def _lost(dataset: Dataset, root: Path, number: signal.Signals, victim: int) -> 
 
 
 def _absent(dataset: Dataset, root: Path, missing: int) -> float:
-    """Starts all workers but one; the clock runs when the first of them looks for the others."""
+    """Starts all workers but one; the clock runs once they look for each other."""
     root.mkdir()
     argv = flags(dataset, root / "run", global_batch=60, startup_deadline_seconds=DEADLINE_SECONDS)
     with processes() as start:
@@ -79,7 +80,14 @@ def _absent(dataset: Dataset, root: Path, missing: int) -> float:
             for rank, env in enumerate(tf_configs(WORKERS))
             if rank != missing
         ]
+        for worker in workers:
+            worker.wait_for(partial(_has_watch, worker.pid))
         return _until_gone(workers)
+
+
+def _has_watch(pid: int) -> bool:
+    """Returns whether the lifeline's process is there: the last thing before the meeting."""
+    return bool(Path(f"/proc/{pid}/task/{pid}/children").read_text())
 
 
 def _until_gone(workers: list[Worker]) -> float:

@@ -8,12 +8,13 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 
 from tests.workers import processes
 from trainer.cluster.devices import find_devices
+from trainer.cluster.lifeline import lifeline
 from trainer.cluster.local import free_ports, run_local
 from trainer.cluster.preflight import meet
 from trainer.cluster.spec import ClusterSpec
@@ -131,6 +132,36 @@ def test_a_collective_that_takes_too_long_says_so(
 ) -> None:
     output = start(_hang, str(tmp_path / "logs"), log=tmp_path / "log").expect(138, PATIENCE)
     assert "the wait in an all-reduce was longer than collective_timeout_seconds" in output
+
+
+def _die_while_servers_connect(logs: str) -> int:
+    """One worker dies before its TensorFlow server is up; the chief waits for it, lock in hand."""
+
+    def end(reason: str) -> NoReturn:
+        raise AssertionError("no thread of Python's can run")
+
+    def body(spec: ClusterSpec) -> int:
+        with lifeline(spec, port=0, heartbeat_timeout_seconds=3, end=end) as line:
+            line.connect(meet(spec, fingerprint="same", deadline_seconds=30, offer=line.offer))
+            if spec.rank == 1:
+                time.sleep(2)
+                os.kill(os.getpid(), signal.SIGKILL)
+            build(choose(spec), spec, heartbeat_timeout_seconds=3, collective_timeout_seconds=60)
+        return 0
+
+    return run_local(2, body, logs, grace_seconds=20)
+
+
+def test_a_worker_that_dies_while_the_servers_connect_ends_the_chief_at_once(
+    start: Callable[..., Any], tmp_path: Path
+) -> None:
+    logs = tmp_path / "logs"
+    worker = start(_die_while_servers_connect, str(logs), log=tmp_path / "log")
+    output = worker.expect(138, PATIENCE)
+    assert "castell: error: lost rank 1 (127.0.0.1:" in output
+    # Neither the deadline of the build ended it, nor its parent.
+    assert "did not find each other" not in output
+    assert "worker 0 was killed" not in output
 
 
 def _stop_while_building(logs: str) -> int:
