@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -14,7 +15,8 @@ from typing import Any
 class Store(ThreadingHTTPServer):
     """faults: what the next requests for shards get: "error", "cut" or "altered".
 
-    spoilt: shards that always come altered. fetched: those that were asked for, in order.
+    spoilt: shards that always come altered. seconds: how long each of them takes. fetched: those
+    that were asked for, in order.
     """
 
     daemon_threads = True
@@ -23,6 +25,7 @@ class Store(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), partial(_Handler, directory=str(directory)))
         self.faults: list[str] = []
         self.spoilt: set[str] = set()
+        self.seconds = 0.0
         self.fetched: list[str] = []
 
     @property
@@ -37,6 +40,7 @@ class _Handler(SimpleHTTPRequestHandler):
         if not self.path.endswith(".tfrecord"):
             return super().do_GET()
         self.server.fetched.append(self.path)
+        time.sleep(self.server.seconds)
         fault = self.server.faults.pop(0) if self.server.faults else None
         if fault == "error":
             return self.send_error(503)

@@ -144,6 +144,7 @@ def read(url: str, cache: str) -> None:
 
 
 def test_workers_of_one_machine_fetch_each_shard_once(server: Store, tmp_path: Path) -> None:
+    server.seconds = 0.5  # so that they meet
     with processes() as start:
         cache = str(tmp_path / "cache")
         workers = [start(read, server.url, cache, log=tmp_path / f"{n}.log") for n in range(3)]
