@@ -44,7 +44,14 @@ def step_inputs(task: Task, columns: Columns, rows: int) -> dict[str, Any]:
         return task.augment(made, arrays["seeds"]) if task.augments else made
 
     outputs = tf.function(features).get_concrete_function(signature).structured_outputs
-    return {name: tf.type_spec_from_value(value) for name, value in outputs.items()}
+    return {name: _of_rows(tf.type_spec_from_value(value), rows) for name, value in outputs.items()}
+
+
+def _of_rows(spec: Any, rows: int) -> Any:
+    """The input fixes the number of rows where `preprocess` has lost it."""
+    if not isinstance(spec, tf.TensorSpec) or not spec.shape.rank:
+        return spec
+    return tf.TensorSpec([rows, *spec.shape[1:]], spec.dtype)
 
 
 def most_steps(task: Task, columns: Columns | None, rows: int) -> int:

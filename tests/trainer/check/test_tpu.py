@@ -72,12 +72,16 @@ def test_the_tasks_that_come_with_the_trainer_are_ready(dataset: Dataset) -> Non
     assert "kernels of width 1 " in said(report.notes)
 
 
+def test_the_number_of_rows_need_not_be_known_to_preprocess(dataset: Dataset) -> None:
+    assert check(dataset, task=tasks.Cut).problems == []
+
+
 @pytest.mark.parametrize(
     ("task", "words"),
     [
         (tasks.Worded, "feature 'word' of preprocess is a string"),
         (tasks.Ragged, "feature 'parts' of preprocess is a RaggedTensor"),
-        (tasks.Loose, "feature 'parts' of preprocess has no static shape ((None, None))"),
+        (tasks.Loose, "feature 'parts' of preprocess has no static shape ((8, None))"),
         (tasks.Averaged, "the run does not start: objective 'loss': the loss has shape ()"),
     ],
 )
