@@ -6,6 +6,7 @@ columns get their names, and the Task's preprocessing runs over all rows of a su
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -18,12 +19,14 @@ from trainer.data.dataset import Dataset
 from trainer.data.feed import lanes_of, super_batches
 from trainer.data.lanes import Lanes
 from trainer.data.manifest import Feature
-from trainer.data.rows import label_values
+from trainer.data.rows import DamagedShard, label_values
 from trainer.data.rowseeds import places, row_seeds
 from trainer.data.weighting import row_weights
 
 Tensors = dict[str, tf.Tensor]
 
+# What tf.debugging.Assert in a Task's preprocess says of a value that cannot be used.
+_ASSERTION = re.compile(r"assertion failed: (.*)")
 # One super-batch in the making while one is in use: more only costs memory.
 PREFETCH = 2
 
@@ -122,7 +125,8 @@ def training_batches(
     returned, given a seed for each row that comes from (`seed`, step, place in the global batch).
 
     Raises (from the iterator):
-      DamagedShard: what was read is not what the manifest says.
+      DamagedShard: what was read is not what the manifest says, or `preprocess` asserts that it
+        cannot be used.
     """
     which = lanes_of(replica, replicas, lanes)
     rows = lanes.global_batch // replicas
@@ -166,9 +170,11 @@ def training_batches(
             features, label, weight = next(iterator)
         except StopIteration:
             return
-        except tf.errors.OpError:
+        except tf.errors.OpError as error:
             if failure:  # tf.data wraps what the generator raised into text
                 raise failure[0] from None
+            if refused := _ASSERTION.search(error.message):
+                raise DamagedShard(f"preprocess refuses a row of {split}: {refused[1]}") from None
             raise
         yield features, label, weight
 

@@ -127,7 +127,7 @@ def test_both_norms_make_a_net_of_the_same_shape(digits: Dataset) -> None:
             digits, image="png", size=8, channels=1, widths="8,12", norm=norm, stride=2, grid=1
         )
         assert task.model.output_shape == (None, 10)
-        assert len(task.trained_variables()) == 20
+        assert len(task.trained_variables()) == 18
 
 
 def test_augmentation_depends_on_the_rows_seed_alone() -> None:

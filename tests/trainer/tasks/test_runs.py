@@ -74,3 +74,18 @@ def test_texts_from_words_to_a_served_model(start: Start, tmp_path: Path) -> Non
     signature = served(start, tmp_path, "doc")
     said = signature(doc=tf.constant(columns["doc"]))["probability"].numpy()
     assert np.mean((said > 0.5) == np.array(columns["y"])) > 0.85
+
+
+@pytest.mark.timeout(120)
+def test_what_is_no_image_ends_training_in_one_line(start: Start, tmp_path: Path) -> None:
+    white = bytes(tf.io.encode_png(np.full((4, 4, 1), 255, np.uint8)).numpy())
+    files = [white] * 99 + [b"<html>not found"]
+    data = make(tmp_path / "data", {"file": files * 2, "y": [0, 1] * 100})
+    (worker,) = train(
+        start, tmp_path / "run", data=data.path, task="image", size=4, widths="4", steps=60,
+        global_batch=16,
+    )  # fmt: skip
+    log = worker.expect(2)
+    assert "castell: error: preprocess refuses a row of train: [column file: not a PNG" in log
+    assert "<html>not found" in log
+    assert "Traceback" not in log

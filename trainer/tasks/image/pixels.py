@@ -53,7 +53,9 @@ class Encoded:
         told = f"column {self.feature.name}: not a PNG, JPEG, GIF or BMP image, row of the batch:"
         begins = tf.strings.substr(file, 0, _SHOWN_BYTES)
         what = [told, place, "bytes:", tf.strings.length(file), "beginning:", begins]
-        tf.debugging.Assert(tf.reduce_any(tf.stack(known)), what)
+        # Or the decoder complains first, and names nothing.
+        with tf.control_dependencies([tf.debugging.Assert(tf.reduce_any(tf.stack(known)), what)]):
+            file = tf.identity(file)
         pixels = tf.io.decode_image(file, channels=self.shape[2], expand_animations=False)
         return tf.cast(tf.round(resized(pixels, self.shape)), tf.uint8)
 
