@@ -29,25 +29,25 @@ def make_saver(directory: str, variables: Any, lines: list[str], **changes: Any)
     return Saver(directory, variables, {"task": "tabular"}, **options)
 
 
-def held_up(name: str) -> tuple[threading.Event, threading.Event]:
-    """Makes the writing of a checkpoint wait: (set once it is there, to be set to let it go)."""
-    from trainer.run import checkpoint
-
+def held_up(owner: Any, name: str) -> tuple[threading.Event, threading.Event]:
+    """Makes a function wait: (set once it was called, to be set to let it go on)."""
     there, go = threading.Event(), threading.Event()
-    write = getattr(checkpoint, name)
+    write = getattr(owner, name)
 
     def wait_and_write(*args: Any) -> Any:
         there.set()
         assert go.wait(30)
         return write(*args)
 
-    setattr(checkpoint, name, wait_and_write)
+    setattr(owner, name, wait_and_write)
     return there, go
 
 
 def updates_do_not_tear(directory: str) -> None:
     """In every way that a variable is updated: the held values stay those of the save."""
     import tensorflow as tf
+
+    from trainer.run.saver import Saver
 
     variables = {
         f"model/{i:04d}/{kind}": tf.Variable(tf.zeros([500, 100]))
@@ -66,7 +66,7 @@ def updates_do_not_tear(directory: str) -> None:
     def update_compiled() -> None:
         compiled.assign_add(tf.ones_like(compiled))
 
-    there, go = held_up("write")
+    there, go = held_up(Saver, "_write")
     saver = make_saver(directory, variables, [])
     for step in range(1, 4):  # the second time, too: an update by rows changes how reading works
         update()
@@ -96,8 +96,10 @@ def test_a_variable_updated_while_it_is_written_does_not_tear(tmp_path: Path) ->
 
 def save_twice(directory: str) -> None:
     """The second save waits for the first; both are whole, and the wait is counted."""
+    from trainer.run import checkpoint
+
     variables = make_variables(1)
-    there, go = held_up("write")
+    there, go = held_up(checkpoint, "write")
     saver = make_saver(directory, variables, [])
     saver.save(10)
     assert there.wait(30)
@@ -118,10 +120,12 @@ def test_a_save_returns_at_once_and_the_next_one_waits_for_it(tmp_path: Path) ->
 
 
 def save_and_hang(directory: str) -> None:
+    from trainer.run import checkpoint
+
     saver = make_saver(directory, make_variables(1), [])
     saver.save(1)
     saver.wait()
-    held_up("_publish")
+    held_up(checkpoint, "_publish")
     saver.save(2)
     time.sleep(60)
 
