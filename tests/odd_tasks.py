@@ -26,6 +26,7 @@ class Probe(Tabular):
     """The tabular task with a penalty on its kernels."""
 
     Options = ProbeOptions
+    options: ProbeOptions
 
     def penalty(self) -> tf.Tensor:
         kernels = [v.value for v in self.trained_variables() if v.name == "kernel"]

@@ -73,7 +73,7 @@ def digits(tmp_path_factory: pytest.TempPathFactory) -> Dataset:
 def test_a_gan_draws_images_with_the_moments_of_the_real_ones(
     digits: Dataset, start: Start, tmp_path: Path
 ) -> None:
-    keys = {
+    keys: dict[str, Any] = {
         "data": digits.path, "task": "trainer.examples.gan:Gan", "global_batch": 64,
         "hidden": "64", "rate": 1e-3,
     }  # fmt: skip
@@ -111,7 +111,7 @@ def drawn(run: str, step: str, path: str) -> None:
 
 @pytest.mark.timeout(240)
 def test_a_policy_learns_to_balance_a_pole(start: Start, tmp_path: Path) -> None:
-    keys = {
+    keys: dict[str, Any] = {
         "task": "trainer.examples.policy_gradient:CartPole", "global_batch": 32, "ticks": 100,
         "schedule": "constant", "learning_rate": 0.01, "optimizer": "adam",
     }  # fmt: skip
