@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tests.runs import TOLERANCE, flags, run_main, status, weights
+from tests.runs import TOLERANCE, cluster, flags, run_main, status, weights
 from tests.workers import tf_configs
 from trainer.data.dataset import Dataset
 
@@ -49,11 +49,21 @@ def test_a_loss_that_stays_non_finite_ends_with_3(
     dataset: Dataset, tmp_path: Path, start: Any
 ) -> None:
     output = tmp_path / "run"
-    argv = flags(dataset, output, task="tests.odd_tasks:Hopeless")
+    argv = flags(dataset, output, steps_per_call=50, optimizer="sgd", learning_rate="1e30")
     log = start(run_main, argv, log=tmp_path / "log").expect(3)
-    assert "not finite for 100 steps in a row up to step 100" in log
+    assert "steps in a row up to step 150: lower --learning-rate" in log
     assert "Traceback" not in log
     assert (status(output)["state"], status(output)["exit_code"]) == ("failed", 3)
+
+
+def test_a_loss_that_is_no_number_on_the_first_batch_is_told_with_its_method(
+    dataset: Dataset, tmp_path: Path, start: Any
+) -> None:
+    argv = flags(dataset, tmp_path / "run", task="tests.odd_tasks:Hopeless")
+    for worker in cluster(start, argv, tmp_path / "logs"):
+        log = worker.expect(2)
+        assert "objective 'loss': the loss of 32 of 32 rows of the first batch is no number" in log
+        assert "Traceback" not in log
 
 
 def test_a_call_longer_than_the_run_takes_no_more_memory(
