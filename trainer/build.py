@@ -73,6 +73,7 @@ def build(config: TrainConfig, dataset: Dataset, strategy: tf.distribute.Strateg
         task = build_task(config, dataset)
         if dataset.is_nothing and not task.feeds_itself:
             raise UsageError(f"data is required: {config.task} reads a data set, pass --data DIR")
+        task.learn(dataset)
         check_losses(task)
         freeze(task, config.freeze)
         settle = batch_norm.settle(task, strategy, config.batch_norm)

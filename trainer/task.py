@@ -110,6 +110,13 @@ class Task(tf.Module):
         """Makes models and variables; called once, inside the strategy's scope."""
         raise TypeError(f"{type(self).__name__} must define build(data)")
 
+    def learn(self, data: Dataset) -> None:
+        """Fills weights from the rows of `data` (a vocabulary); after `build`, in the scope.
+
+        Only when a run starts: loaded back, it may be without its rows. So what is learned must be
+        a weight of a model, which every checkpoint holds.
+        """
+
     def preprocess(self, features: Tensors) -> Tensors:
         """Maps raw columns [rows, …] to model inputs [rows, …], row by row.
 

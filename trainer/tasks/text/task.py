@@ -41,16 +41,20 @@ class Text(Task):
         return (column,)
 
     def build(self, data: Dataset) -> None:
-        """Learns the vocabulary off the training split (words), then makes the model."""
+        """Makes the model, its vocabulary empty still."""
         (self.column,) = self.inputs(data.manifest)
         self.head = Head.of(data)
         options, outputs = self.options, self.head.outputs
         if options.tokens == "subwords":
             self.model = piece_net(self._buckets, outputs, options)
             return
-        words = learned(data, self.column, options)
-        vocabulary = Vocabulary(words, options.vocabulary, self._buckets, name="vocabulary")
-        self.model = word_net(vocabulary, outputs, options)
+        self.vocabulary = Vocabulary(options.vocabulary, self._buckets, name="vocabulary")
+        self.model = word_net(self.vocabulary, outputs, options)
+
+    def learn(self, data: Dataset) -> None:
+        """Takes the vocabulary from the training split."""
+        if self.options.tokens == "words":
+            self.vocabulary.fill(learned(data, self.column, self.options))
 
     def preprocess(self, features: Tensors) -> Tensors:
         """Returns `words` int64 [rows, length], or `pieces` int32 [rows, length, pieces]."""

@@ -1,7 +1,7 @@
 """Which words have an embedding of their own: learned from the training rows, kept as a weight.
 
 statistics.json counts whole values, not words, so the first rows of the training split are read
-once, when the task is built; every worker reads the same. As a weight of the model the vocabulary
+once, when a run starts; every worker reads the same. As a weight of the model the vocabulary
 stands in each checkpoint, and a run that is loaded back, without the rows, has the one that it was
 trained with.
 """
@@ -18,6 +18,7 @@ import tensorflow as tf
 from trainer.data.dataset import Dataset
 from trainer.data.manifest import Feature
 from trainer.data.rows import DamagedShard, raw_features, read_rows
+from trainer.errors import UsageError
 from trainer.tasks.text import tokens
 from trainer.tasks.text.options import TextOptions
 
@@ -30,7 +31,8 @@ _NO_WORD = np.iinfo(np.int64).max
 def learned(data: Dataset, column: Feature, options: TextOptions) -> Fingerprints:
     """Returns the fingerprints of the most frequent words of `column`, at most `vocabulary`.
 
-    Where the rows are gone there are none: then the weights of a checkpoint come next.
+    Raises:
+      UsageError: a shard is damaged.
     """
     last = min(options.vocabulary_rows, data.split("train").rows)
     found: list[Fingerprints] = []
@@ -44,8 +46,8 @@ def learned(data: Dataset, column: Feature, options: TextOptions) -> Fingerprint
             )
             found.append(values)
             counts.append(times)
-    except DamagedShard:
-        return np.empty(0, np.int64)
+    except DamagedShard as error:
+        raise UsageError(str(error)) from None
     values, place = np.unique(np.concatenate(found), return_inverse=True)
     times = np.bincount(place, np.concatenate(counts))
     often = (times >= options.least_count) & (values != tokens.NONE)
@@ -60,20 +62,24 @@ class Vocabulary(keras.layers.Layer):
     size: how many indices there are, whatever words were found.
     """
 
-    def __init__(self, words: Fingerprints, most: int, buckets: int, **named: Any) -> None:
+    def __init__(self, most: int, buckets: int, **named: Any) -> None:
         super().__init__(**named)
         self.size = 1 + buckets + most
         self._buckets = buckets
         self._bits = max(1, (most - 1).bit_length())
-        table = np.full(1 << self._bits, _NO_WORD)
-        table[: len(words)] = np.sort(words)
         self.fingerprints = self.add_weight(
             name="fingerprints",
-            shape=table.shape,
+            shape=(1 << self._bits,),
             dtype="int64",
-            initializer=lambda shape, dtype: tf.constant(table),
+            initializer=lambda shape, dtype: tf.fill(shape, tf.constant(_NO_WORD, tf.int64)),
             trainable=False,
         )
+
+    def fill(self, words: Fingerprints) -> None:
+        """Takes the words, at most `most`."""
+        table = np.full(1 << self._bits, _NO_WORD)
+        table[: len(words)] = np.sort(words)
+        self.fingerprints.assign(table)
 
     def call(self, fingerprints: tf.Tensor) -> tf.Tensor:
         """Maps int64 [rows, length] to int32 [rows, length]."""
