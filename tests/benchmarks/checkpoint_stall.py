@@ -2,9 +2,9 @@
 
 A kernel and its two Adam slots, 201 MB, trained by one core, as a device would be fed; the other
 cores are free. The cost is the time for which the save blocks, and how much longer than usual the
-steps take that follow it: the first one copies each variable that it updates, and those after it
-share memory and disk with the writing thread. Of the latter the median counts, as a busy machine
-would decide otherwise.
+next step takes, which copies each variable that it updates while it is being written. What the
+steps after that suffer from sharing memory and disk with the writing thread is told beside
+(`beside`: their length against the usual one's), since on a busy machine it is lost in the noise.
 """
 
 import multiprocessing
@@ -18,9 +18,8 @@ from tests.benchmarks.harness import Result, in_turns, result, wall_seconds
 
 UNITS = 4096
 BATCH = 4
-QUIET_STEPS = 10
-# At least so many steps are looked at after a save, and as many as go on beside the writing.
-NEXT_STEPS = 5
+# Before a save and after its writing.
+QUIET_STEPS = 5
 RUNS = 7
 TARGET = 0.1
 
@@ -60,14 +59,17 @@ def _measured() -> tuple[Any, dict[str, object]]:
         def ours() -> None:
             blocked.append(wall_seconds(lambda: saver.save(next(numbers))))
 
-        cost = partial(_cost, step, saver)
+        beside: list[float] = []
+        cost = partial(_cost, step, saver, beside)
         cost(ours)  # memory that no process has touched before costs once a machine, not a save
         cost(manager.save)
         blocked.clear()
+        beside.clear()
         pairs = in_turns(ours, manager.save, cost, RUNS)
         saver.finish()
     megabytes = sum(v.shape.num_elements() * 4 for v in variables.values()) / 1e6
     return pairs, {
+        "beside": round(statistics.median(beside), 3),
         "megabytes": round(megabytes),
         "blocked_seconds": round(statistics.median(blocked), 4),
         "ours_seconds": round(statistics.median(o for o, _ in pairs), 4),
@@ -97,14 +99,17 @@ def _training() -> tuple[Callable[[], object], dict[str, Any]]:
     return lambda: float(train()), {"kernel": kernel, "first": first, "second": second}
 
 
-def _cost(step: Callable[[], object], saver: Any, save: Callable[[], object]) -> float:
-    """Returns the seconds that `save` adds to training."""
-    saver.wait()
-    usual = statistics.median(wall_seconds(step) for _ in range(QUIET_STEPS))
+def _cost(
+    step: Callable[[], object], saver: Any, beside: list[float], save: Callable[[], object]
+) -> float:
+    """Returns the seconds that `save` adds to training; `beside` grows if something is written."""
+    quiet = [wall_seconds(step) for _ in range(QUIET_STEPS)]
     blocked = wall_seconds(save)
-    copying = wall_seconds(step) - usual
-    beside: list[float] = []
-    while saver.busy or len(beside) < NEXT_STEPS:
-        beside.append(wall_seconds(step))
-    slowed = len(beside) * (statistics.median(beside) - usual)
-    return max(blocked + copying + slowed, 1e-4)
+    copying = wall_seconds(step)
+    writing: list[float] = []
+    while saver.busy:
+        writing.append(wall_seconds(step))
+    usual = statistics.median(quiet + [wall_seconds(step) for _ in range(QUIET_STEPS)])
+    if writing:
+        beside.append(statistics.median(writing) / usual)
+    return blocked + max(copying - usual, 0.0)
