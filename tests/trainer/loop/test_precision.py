@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tests.steps import Train, difference
+from tests.steps import TOLERANCE, Train, difference
 from trainer.loop.precision import LossScale
 
 # Weights of twenty steps at rate 0.01, computed with three significant digits.
@@ -57,9 +57,17 @@ def test_the_scale_halves_doubles_and_keeps_its_bounds() -> None:
 
 
 def test_gradients_may_travel_in_bfloat16(train: Train) -> None:
-    rounded = train(reduce_dtype="bfloat16", workers=2)
-    assert 0 < difference(rounded, train()) <= 2 * SIXTEEN_BITS
-    assert rounded["losses"] == pytest.approx(train()["losses"], abs=SIXTEEN_BITS)
+    # Not Adam, which divides by the gradient's own size: of a tiny one rounding decides the sign.
+    whole = train(optimizer="sgd")
+    rounded = train(reduce_dtype="bfloat16", workers=2, optimizer="sgd")
+    assert 0 < difference(rounded, whole) <= SIXTEEN_BITS
+    assert rounded["losses"] == pytest.approx(whole["losses"], abs=SIXTEEN_BITS)
+
+
+def test_losses_travel_whole_beside_bfloat16_gradients(train: Train) -> None:
+    still = {"warmup_steps": 10**9}  # weights hardly move
+    sent = train(reduce_dtype="bfloat16", workers=2, **still)
+    assert sent["losses"] == pytest.approx(train(**still)["losses"], abs=TOLERANCE)
 
 
 def test_the_time_of_the_all_reduce_is_logged_where_there_is_one(train: Train) -> None:
