@@ -109,14 +109,18 @@ class TrainStep:
         """
         # As tensors: a Python number would be traced anew at every call.
         numbers = (tf.constant(n, tf.int32) for n in (first, count, step))
-        whole = self.compiled and self._strategy.num_replicas_in_sync == 1
-        many = self._many_compiled if whole else self._many_plain
+        many = self._many_compiled if self._whole else self._many_plain
         try:
             return Outcome(*many(batches, *numbers, nonfinite_run))
         except (tf.errors.InvalidArgumentError, tf.errors.UnimplementedError) as error:
             if self.compiled and "xla" in str(error.message).lower():
                 raise CannotCompile(error) from None
             raise
+
+    @property
+    def _whole(self) -> bool:
+        """Whether XLA compiles all of a call."""
+        return self.compiled and self._strategy.num_replicas_in_sync == 1
 
     # Without AutoGraph: it would wrap what a Task raises in its own account of it, and carry every
     # name assigned in a loop, per-replica values too, which cannot be carried.
@@ -200,7 +204,7 @@ class TrainStep:
             inverse = tf.math.divide_no_nan(1.0, part.weight * scale)
             gradients[name] = [value * inverse for value in part.gradients]
             losses.append(tf.math.divide_no_nan(part.loss, part.weight))
-        norm = tf.linalg.global_norm([g for group in gradients.values() for g in group])
+        norm = _norm([g for group in gradients.values() for g in group], self._whole)
         if self._clip_norm is not None:
             factor = self._clip_norm / tf.maximum(norm, self._clip_norm)
             gradients = {name: [g * factor for g in group] for name, group in gradients.items()}
@@ -259,6 +263,17 @@ class TrainStep:
             optimizer.apply(list(gradients[objective.name]), list(objective.variables))
         if self._ema is not None:
             self._ema.follow(next(iter(self._optimizers.values())).iterations)
+
+
+def _norm(gradients: Sequence[tf.Tensor], compiled: bool) -> tf.Tensor:
+    """Returns the global norm, scalar float32."""
+    if not compiled:
+        return tf.linalg.global_norm(gradients)
+    # XLA adds one number after another, on CPUs, unless there are columns to add side by side.
+    columns = [
+        tf.reshape(tf.square(g), [-1, g.shape[-1] if g.shape.rank else 1]) for g in gradients
+    ]
+    return tf.sqrt(tf.add_n([tf.reduce_sum(tf.reduce_sum(c, axis=0)) for c in columns]))
 
 
 def _packed(objectives: Sequence[Objective], sums: Mapping[str, Sums]) -> dict[str, Any]:
