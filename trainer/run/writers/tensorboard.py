@@ -20,12 +20,16 @@ class TensorBoardWriter(Writer):
         """See `Writer`."""
         # Not before the first figure: no TensorFlow op may run before the strategy is built.
         import tensorflow as tf
+        from tensorboard.plugins.scalar.summary_v2 import scalar_pb
 
         if split not in self._writers:
             self._writers[split] = tf.summary.create_file_writer(os.path.join(self._path, split))
-        with self._writers[split].as_default(step=step):
-            for name, value in values.items():
-                tf.summary.scalar(name, value)
+        # All figures at once: a `tf.summary.scalar` each takes as long as a quarter of the hundred
+        # steps of a small model.
+        summaries = [scalar_pb(name, value) for name, value in values.items()]
+        merged = b"".join(summary.SerializeToString() for summary in summaries)
+        with self._writers[split].as_default():
+            tf.summary.experimental.write_raw_pb(merged, step=step)
 
     def flush(self) -> None:
         """See `Writer`."""
