@@ -21,6 +21,7 @@ from tests.benchmarks.steps.case import (
     Case,
 )
 from tests.benchmarks.steps.turns import Turns
+from trainer.build import Trainable
 from trainer.cluster import strategy as strategies
 from trainer.cluster.devices import Devices
 from trainer.cluster.resolve import resolve
@@ -30,8 +31,6 @@ from trainer.loop import jit, seeds
 from trainer.loop.agree import make_agree
 from trainer.loop.loop import Hooks, Loop, Metrics
 from trainer.loop.optimizer import make_optimizers
-from trainer.loop.step import TrainStep
-from trainer.loop.variables import all_variables
 from trainer.run.writers import make_writers
 from trainer.task import Batch, Task, Tensors
 
@@ -67,9 +66,9 @@ def train(case: Case, place: str, turns: Turns) -> None:
         task = Racer(case)
         seeds.reseed(task.models(), config.seed)
         optimizers = make_optimizers(task, config)
-    step = TrainStep(task, strategy, optimizers, config)
+    trained = Trainable(task, strategy, optimizers, None, None, settle=lambda: None)
+    step = trained.step(config)
     writer = make_writers(output, start=0, total=DECAY_STEPS)
-    (optimizer,) = optimizers.values()
 
     def write(done: int, split: str, values: Metrics) -> None:
         if spec.is_chief:
@@ -79,7 +78,7 @@ def train(case: Case, place: str, turns: Turns) -> None:
 
     def settle_jit(batches: Any) -> None:
         if strategy.num_replicas_in_sync == 1:
-            print(jit.choose(step, batches, STEPS_PER_CALL, all_variables(task, optimizers)))
+            print(jit.choose(step, batches, STEPS_PER_CALL, trained.variables))
 
     hooks = Hooks(
         save=lambda done: None,
@@ -89,7 +88,7 @@ def train(case: Case, place: str, turns: Turns) -> None:
         stop_requested=lambda: False,
         agree=make_agree(strategy, spec.world_size),
         first=settle_jit,
-        figures=lambda: {"learning_rate": float(optimizer.learning_rate)},
+        figures=lambda: {"learning_rate": trained.learning_rate},
     )
     replicas = strategy.num_replicas_in_sync
     here = replicas // spec.world_size
