@@ -218,6 +218,8 @@ def _announce(plan: Any) -> None:
         file=sys.stderr,
         flush=True,
     )
+    if settings := plan.config.settings:
+        print(f"with {settings}", file=sys.stderr, flush=True)
 
 
 def _parse(arguments: list[str], prog: str) -> tuple[argparse.Namespace, dict[str, Any]]:

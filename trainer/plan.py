@@ -71,6 +71,10 @@ def make_plan(config: TrainConfig, spec: ClusterSpec) -> Plan:
     config = config.model_copy(
         update={"steps": _steps(config, dataset), "lanes": lanes.count if lanes else None}
     )
+    if config.profile and config.profiled_steps[0] >= (config.steps or 0):
+        raise UsageError(
+            f"profile ({config.profile}) begins after the last step ({config.steps}): trace others"
+        )
     plan = Plan(config, dataset, lanes, choice, spec)
     RunDirectory(config.output).check(plan.stored, RESUMABLE_KEYS)
     return plan

@@ -99,7 +99,8 @@ def load(
     built = build(run, data=data)
     choice = choose(RunDirectory(run).checkpoints, step)
     built.restore(choice.commit, averaged=averaged)
+    averages = ", averaged weights" if averaged and built.config.ema_decay else ""
     return Trained(
         built.task, built.config, built.dataset,
-        choice.commit.step, choice.commit.fingerprint, choice.why,
+        choice.commit.step, choice.commit.fingerprint, f"{choice.why}{averages}",
     )  # fmt: skip

@@ -6,6 +6,7 @@ The chief also writes; the others pass the same places and write nothing.
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
@@ -25,7 +26,7 @@ from trainer.loop.agree import make_agree
 from trainer.loop.evaluate import Evaluation
 from trainer.loop.loop import Hooks, Loop, Metrics
 from trainer.loop.step import TrainStep
-from trainer.loop.variables import matching, task_variables
+from trainer.loop.variables import matching, paths_of, task_variables
 from trainer.plan import Plan
 from trainer.run import belonging, checkpoint, faults
 from trainer.run.directory import RunDirectory
@@ -159,7 +160,8 @@ class Worker:
     def _warm_start(self, source: str) -> None:
         task = self._trained.task
         skip = matching(task, self._plan.config.init_skip, "init_skip")
-        taken = initial_values(source, task_variables(task), skip)
+        paths = paths_of(task)
+        taken = initial_values(source, task_variables(task), skip, spelt=lambda name: paths[name])
         if self._trained.ema is not None:
             self._trained.ema.start()
         self._say(taken)
@@ -245,7 +247,7 @@ class Worker:
             config.output, start=start, total=config.steps or 0, say=self._say
         )
 
-        def end(reason: str) -> None:
+        def end(reason: str = "an action ended it") -> None:
             self.ended = self.ended or reason
 
         actions = make_actions(
@@ -292,9 +294,11 @@ class Worker:
         trained = f"{config.output} is trained: {self.step:,} steps{early}"
         if self._trained.task.feeds_itself:
             return trained
+        splits = self._plan.dataset.manifest.splits
+        split = next((name for name in ("test", "eval") if name in splits), "train")
         return (
-            f"{trained}; next: castell evaluate --run {config.output} --data {config.data} --split "
-            f"test --output {config.output}-evaluation"
+            f"{trained}; next: castell evaluate --run {config.output} --data "
+            f"{shlex.quote(config.data)} --split {split} --output {config.output}-evaluation"
         )
 
     def _say(self, line: str) -> None:

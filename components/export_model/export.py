@@ -72,6 +72,11 @@ def export(options: ExportOptions, report: Callable[[str], None] = _silent) -> E
         options.output, marker=f"{EXTRA}/{DESCRIPTION}", names=_NAMES, kind="export"
     ) as directory:
         trained = load(options.run, step=options.step, data=options.data)
+        if trained.dataset.is_nothing:
+            raise UsageError(
+                f"{options.run} was trained without data: there are no rows to compare an export "
+                "with; load it with trainer.trained.load, and save its models"
+            )
         foreign = trained.config.schema_file is not None  # there is nothing else to open
         data = trained.dataset if foreign else Dataset.open(trained.dataset.path)
         sample = take_sample(weighted(data, trained.config.weight_column))

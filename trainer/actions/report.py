@@ -12,14 +12,15 @@ class Report:
 
     step: optimizer steps done. split: "train" for a training interval, else the evaluated split.
     metrics: name to figure. save(): keeps a checkpoint of this very step, once however often it is
-    called. stop(reason): ends the run after this step, as completed; all workers leave together.
+    called. stop(): ends the run after this step, as completed; all workers leave together. It takes
+    the reason, for the log and status.json.
     """
 
     step: int
     split: str
     metrics: Mapping[str, float]
     save: Callable[[], None]
-    stop: Callable[[str], None]
+    stop: Callable[..., None]
 
 
 Action = Callable[[Report], None]

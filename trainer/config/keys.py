@@ -223,6 +223,10 @@ class Keeping(_Keys):
             raise ValueError(
                 f"early_stop_evals ({self.early_stop_evals}) needs eval_every: how often to look"
             )
+        if self.best_metric != "loss" and not self.eval_every:
+            raise ValueError(
+                f"best_metric ({self.best_metric}) needs eval_every: how often to look"
+            )
         if self.profile and self.profiled_steps[0] >= self.profiled_steps[1]:
             raise ValueError(f"profile ({self.profile}): name the earlier step first, as 100-120")
         return self
@@ -263,6 +267,9 @@ class Cluster(_Keys):
     )
 
 
+# What the first line and the last line of a run say, or what is worked out.
+_SAID_ANYWAY = ("task", "options", "data", "output", "steps", "epochs", "global_batch", "lanes")
+
 GROUPS: dict[str, type[_Keys]] = {
     "model": Model,
     "data": Data,
@@ -291,6 +298,17 @@ class TrainConfig(Model, Data, Optimization, Numbers, Keeping, Cluster):
                 raise ValueError(f"{key} ({value}): this key takes no true or false")
             read[key] = "on" if value else "off"
         return read
+
+    @property
+    def settings(self) -> str:
+        """Returns what was set otherwise than by default, for people: "ema_decay 0.99, …"."""
+        told = [
+            f"{name} {_spell(value) if isinstance(value, tuple) else value}"
+            for name, field in type(self).model_fields.items()
+            if (value := getattr(self, name)) != field.default and name not in _SAID_ANYWAY
+        ]
+        own = [f"{name} {value}" for name, value in self.options.items()]
+        return ", ".join([*told, *own])
 
     @model_validator(mode="after")
     def _fits(self) -> TrainConfig:

@@ -60,6 +60,10 @@ def load(file: str | None, flags: dict[str, Any]) -> TrainConfig:
       UsageError: the file is not a mapping, or a value is missing or not allowed.
     """
     values = _read(file) if file else {}
+    spelt: dict[str, str] = {}
+    for key in values:
+        if (other := spelt.setdefault(key.replace("-", "_"), key)) != key:
+            raise UsageError(f"--config {file}: {other} and {key} are the same key: keep one")
     values.pop("dataset_fingerprint", None)  # what a run's config.json has beside its configuration
     if "options" in flags:
         raise UsageError("--options is no flag: pass the Task's keys as flags of their own")

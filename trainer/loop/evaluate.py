@@ -7,7 +7,7 @@ Keras metric is summed over replicas when it is read, which is a collective.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import keras
@@ -67,7 +67,7 @@ class Evaluation:
         self._go_on = go_on
         with strategy.scope():
             self._losses = {o.name: keras.metrics.Mean(o.name) for o in task.objectives()}
-            self._metrics = dict(task.metrics())
+            self._metrics = _checked(task.metrics())
         if clash := {"loss", *(f"loss/{name}" for name in self._losses)} & self._metrics.keys():
             raise UsageError(f"metrics(): {clash.pop()!r} is what the loop calls the mean loss")
 
@@ -144,3 +144,19 @@ class Evaluation:
             raise UsageError(str(error)) from None
         while True:
             yield {**arrays, "weight": np.zeros(self._each, np.float32)}
+
+
+def _checked(metrics: Any) -> dict[str, keras.metrics.Metric]:
+    """Returns what `Task.metrics` gave, if it is what it must be."""
+    if not isinstance(metrics, Mapping):
+        raise UsageError(
+            f"metrics() returned a {type(metrics).__name__}: return a mapping of names to Keras "
+            'metrics, as {"auc": keras.metrics.AUC()}'
+        )
+    for name, metric in metrics.items():
+        if not isinstance(metric, keras.metrics.Metric):
+            raise UsageError(
+                f"metrics(): {name!r} is a {type(metric).__name__}, not a Keras metric "
+                "(keras.metrics.Metric)"
+            )
+    return dict(metrics)

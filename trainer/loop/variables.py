@@ -45,24 +45,32 @@ def matching(task: Task, patterns: Sequence[str], key: str) -> list[str]:
     Raises:
       UsageError: a pattern matches nothing; `key` is the configuration key that it stands in.
     """
-    paths = [
-        f"{attribute}/{variable.path.removeprefix(f'{model.name}/')}"
-        for attribute, model in sorted(task.models().items())
-        for variable in model.weights
-    ]
+    names = _names(task)
+    paths = list(paths_of(task).values())
     found: set[int] = set()
     for pattern in patterns:
         hits = {
             place
             for place, path in enumerate(paths)
-            if fnmatch(path, pattern) or fnmatch(path, f"{pattern.rstrip('/')}/*")
+            if fnmatch(path, pattern)
+            or fnmatch(path, f"{pattern.rstrip('/')}/*")
+            or names[place] == pattern
         }
         if not hits:
             there = ", ".join(paths[:_LISTED]) + (", …" if len(paths) > _LISTED else "")
             raise UsageError(f"{key} ({pattern}) matches no weight: there are {there}")
         found |= hits
-    names = _names(task)
     return [names[place] for place in sorted(found)]
+
+
+def paths_of(task: Task) -> dict[str, str]:
+    """Returns how people call each of `task_variables`, as `matching` takes it."""
+    paths = (
+        f"{attribute}/{variable.path.removeprefix(f'{model.name}/')}"
+        for attribute, model in sorted(task.models().items())
+        for variable in model.weights
+    )
+    return dict(zip(_names(task), paths, strict=True))
 
 
 def freeze(task: Task, patterns: Sequence[str]) -> None:

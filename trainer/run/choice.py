@@ -80,5 +80,7 @@ def find(source: str) -> Choice:
         except commits.NotWhole as reason:
             raise UsageError(f"checkpoint {source} is not whole: {reason}") from None
         return Choice(commit, f"step {commit.step:,}, as asked for")
+    if not os.path.isdir(source):
+        raise UsageError(f"{source} is no run: name the --output of a training run")
     inside = os.path.join(source, "checkpoints")
     return choose(inside if os.path.isdir(inside) else source)

@@ -124,6 +124,7 @@ def _training_details(values: Mapping[str, float]) -> str:
     details = []
     if "loss" in values:
         details.append(f"loss {values['loss']:.4f}")
+    details += [f"{n} {v:.4g}" for n, v in values.items() if n.startswith("loss/")]
     if "examples_per_second" in values:
         details.append(f"{_short(values['examples_per_second'])} examples/s")
     waited = values.get("input_wait_fraction", 0.0)
