@@ -85,6 +85,7 @@ class Crew:
 
     def _signal(self, number: int) -> None:
         for worker in self._running():
+            worker.sent = number
             # SIGKILL to the group, with whatever the worker has started itself.
             (os.killpg if number == signal.SIGKILL else os.kill)(worker.pid, number)
 
@@ -107,26 +108,44 @@ class Crew:
         """
         if any(not w.killed_by and w.code not in _RETRYABLE for w in self.workers):
             return None
-        worker = min(self.workers, key=lambda w: (not w.killed_by, w.code == EXIT_DONE, w.rank))
-        return None if worker.code == EXIT_DONE else self._fate(worker)
+        return self.fate()
+
+    def fate(self) -> str | None:
+        """Returns how the worker ended that took the others along, None if all are done.
+
+        One that a signal from elsewhere killed goes first, one that a signal from here ended last.
+        """
+        failed = [worker for worker in self.workers if worker.code != EXIT_DONE]
+        first = min(
+            failed,
+            key=lambda w: (w.killed_by in (0, w.sent), w.killed_by != 0, w.rank),
+            default=None,
+        )
+        return None if first is None else self._fate(first)
 
     @staticmethod
     def _fate(worker: Worker) -> str:
+        if worker.killed_by == worker.sent == signal.SIGKILL:
+            return f"worker {worker.rank} had not left when told to and was killed"
         if worker.killed_by:
             return f"worker {worker.rank} was killed by {signal.Signals(worker.killed_by).name}"
         return f"worker {worker.rank} ended with {worker.code}"
 
     def report(self) -> None:
-        """Shows on stderr how workers failed, and the end of their logs."""
+        """Shows on stderr how workers failed, a line each, and the end of their logs below it."""
         chief = self.workers[0].code
         for worker in self.workers:
             if worker.code in (EXIT_DONE, EXIT_STOPPED):
                 continue
-            if worker.killed_by:
-                print(self._fate(worker), file=sys.stderr)
             # A mistake that all of them saw is one line, which the chief has written.
-            if worker.log and not (worker.code == chief == EXIT_USAGE):
-                _show_tail(worker)
+            if worker.code == chief == EXIT_USAGE:
+                continue
+            lines = _last_words(worker)
+            if worker.killed_by or worker.log:
+                where = f"; {worker.log}:" if lines else ""
+                print(f"{self._fate(worker)}{where}", file=sys.stderr)
+            for line in lines:
+                print(f"  {line}", file=sys.stderr)
 
 
 def as_exit_code(code: int) -> int:
@@ -142,11 +161,11 @@ def as_exit_code(code: int) -> int:
     return code if code in _RANKING else EXIT_FAULT
 
 
-def _show_tail(worker: Worker) -> None:
-    assert worker.log is not None
+def _last_words(worker: Worker) -> list[str]:
+    """Returns the end of what it wrote; the chief's stands on the terminal already."""
+    # Who was killed before it was settled has no log yet.
+    if worker.log is None or not worker.log.exists():
+        return []
     with worker.log.open("rb") as log:
         log.seek(worker.log_start)
-        lines = log.read().decode("utf-8", "replace").splitlines()
-    print(f"worker {worker.rank} ended with {worker.code}; {worker.log}:", file=sys.stderr)
-    for line in lines[-_TAIL_LINES:]:
-        print(f"  {line}", file=sys.stderr)
+        return log.read().decode("utf-8", "replace").splitlines()[-_TAIL_LINES:]

@@ -30,7 +30,11 @@ _PASSED_ON = (signal.SIGTERM, signal.SIGINT)
 
 @dataclass
 class Worker:
-    """One forked process. code: None while it runs. log_start: where this run begins in its log."""
+    """One forked process.
+
+    code: None while it runs. log_start: where this run begins in its log. killed_by: the signal
+    that ended it, 0 if none did. sent: the last signal that its parent sent it, 0 if none.
+    """
 
     rank: int
     pid: int
@@ -38,6 +42,7 @@ class Worker:
     log_start: int = 0
     code: int | None = None
     killed_by: int = 0
+    sent: int = 0
 
 
 def start(spec: ClusterSpec, body: Body, logs: Path) -> Worker:

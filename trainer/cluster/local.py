@@ -13,7 +13,7 @@ import socket
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
@@ -26,6 +26,8 @@ from trainer.errors import EXIT_STOPPED, UsageError
 # The first is nearly at once, since most losses are single; a machine in trouble needs longer.
 _PAUSE_SECONDS = 0.5
 _LONGEST_PAUSE_SECONDS = 10.0
+# One Ctrl-C may come twice: from the terminal, and from a wrapper that got it too.
+_ECHO_SECONDS = 1.0
 
 
 def run_local(
@@ -35,6 +37,7 @@ def run_local(
     *,
     grace_seconds: float = 10.0,
     max_restarts: int = 0,
+    on_failure: Callable[[str], None] = lambda fate: None,
 ) -> int:
     """Runs `body` in `workers` forked processes and returns the most telling exit code.
 
@@ -47,8 +50,10 @@ def run_local(
     would say so), in the end made to; a checkpoint that is being written is lost then, those before
     it are not. max_restarts: how often all of them are started again, as a platform would, after a
     lost peer (138), a stop that did not come from here (143) or a signal that killed one; each is
-    printed with its reason. SIGTERM and SIGINT are passed on once as SIGTERM; a second SIGINT
-    kills. If this process is killed, so are the workers.
+    printed with its reason. on_failure: told in words how the workers ended if they are not all
+    done and nothing is started any more. SIGTERM and SIGINT are passed on once as SIGTERM; a second
+    SIGINT kills if it comes more than a second later (a wrapper like `timeout` passes on what the
+    terminal has sent as well). If this process is killed, so are the workers.
 
     Call it in the main thread, before any TensorFlow op.
     """
@@ -59,6 +64,8 @@ def run_local(
             _run_once(crew, workers, body, logs)
             reason = crew.worth_a_restart()
             if asked.to_stop or reason is None or restart > max_restarts:
+                if fate := crew.fate():
+                    on_failure(fate)
                 return crew.exit_code()
             pause = min(_PAUSE_SECONDS * 2 ** (restart - 1), _LONGEST_PAUSE_SECONDS)
             print(
@@ -67,6 +74,7 @@ def run_local(
                 flush=True,
             )
             if _stopped_within(pause, asked):
+                on_failure(reason)
                 return EXIT_STOPPED
     raise AssertionError("unreachable")
 
@@ -141,9 +149,15 @@ def _first_ephemeral_port() -> int:
 def _signals() -> Iterator[Asked]:
     """Notes SIGTERM and SIGINT while the workers run."""
     asked = Asked()
+    first = 0.0
 
     def note(number: int, frame: FrameType | None) -> None:
-        asked.to_kill = asked.to_kill or (asked.to_stop and number == signal.SIGINT)
+        nonlocal first
+        now = time.monotonic()
+        if not asked.to_stop:
+            first = now
+        elif number == signal.SIGINT and now - first > _ECHO_SECONDS:
+            asked.to_kill = True
         asked.to_stop = True
 
     before = {number: signal.signal(number, note) for number in (signal.SIGTERM, signal.SIGINT)}

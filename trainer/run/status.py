@@ -8,6 +8,7 @@ warned of once, and tried again.
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import sys
 import threading
@@ -19,6 +20,26 @@ from trainer.run.background import Background
 
 State = Literal["running", "completed", "preempted", "failed"]
 HEARTBEAT_SECONDS = 2.0
+
+
+def close(path: str, exit_code: int, reason: str) -> None:
+    """Writes the end of a run whose chief was killed before it could; leaves any other end alone.
+
+    Args:
+      path: status.json; nothing happens where there is none, or if it cannot be read or written.
+      exit_code: of the whole run.
+      reason: how it ended, in words.
+    """
+    with contextlib.suppress(OSError, ValueError):
+        with open(path, encoding="utf-8") as file:
+            content = json.load(file)
+        if content["state"] == "running":
+            end = {"state": "failed", "exit_code": exit_code, "reason": reason}
+            atomic.write_json(path, {**content, **end, "updated": _now()}, durable=False)
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="milliseconds")
 
 
 class Status:
@@ -97,10 +118,9 @@ class Status:
             self._write()
 
     def _write(self) -> None:
-        now = datetime.now(UTC).isoformat(timespec="milliseconds")
         try:
             os.makedirs(os.path.dirname(self._path), exist_ok=True)
-            atomic.write_json(self._path, {**self._content, "updated": now}, durable=False)
+            atomic.write_json(self._path, {**self._content, "updated": _now()}, durable=False)
             self.problem = None
         except OSError as error:
             self.problem = f"{self._path} cannot be written: {error.strerror}"

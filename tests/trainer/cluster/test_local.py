@@ -91,15 +91,24 @@ def _die(logs: str) -> int:
             os.kill(os.getpid(), signal.SIGKILL)
         if spec.rank == 2:
             signal.signal(signal.SIGTERM, signal.SIG_IGN)
+            print("will not listen")
         time.sleep(60)
         return 0
 
-    return run_local(3, body, logs, grace_seconds=0.5)
+    def told(fate: str) -> None:
+        print(f"in short: {fate}", file=sys.stderr)
+
+    return run_local(3, body, logs, grace_seconds=1.5, on_failure=told)
 
 
 def test_one_dies_and_the_others_do_not_linger(tmp_path: Path, start: Start) -> None:
     shown = start(_die, str(tmp_path), log=tmp_path / "log").expect(138, timeout=30)
-    assert "worker 1 was killed by SIGKILL" in shown
+    assert shown == (
+        "worker 1 was killed by SIGKILL\n"
+        f"worker 2 had not left when told to and was killed; {tmp_path}/worker-2.log:\n"
+        "  will not listen\n"
+        "in short: worker 1 was killed by SIGKILL\n"
+    )
 
 
 def _die_before_they_meet(logs: str) -> int:
@@ -193,7 +202,7 @@ def body(spec):
     open(f"{sys.argv[1]}/{spec.rank}.pid", "w").write(str(os.getpid()))
     while not told:
         time.sleep(0.02)
-    time.sleep(0.5)
+    time.sleep(float(sys.argv[2]))
     print(f"told {len(told)}", flush=True)
     return 143
 
@@ -201,9 +210,9 @@ sys.exit(run_local(2, body, sys.argv[1]))
 """
 
 
-def _program(directory: Path) -> tuple[subprocess.Popen[str], list[int]]:
+def _program(directory: Path, seconds: float = 0.5) -> tuple[subprocess.Popen[str], list[int]]:
     process = subprocess.Popen(
-        [sys.executable, "-c", _PROGRAM, str(directory)],
+        [sys.executable, "-c", _PROGRAM, str(directory), str(seconds)],
         stdout=subprocess.PIPE,
         text=True,
         start_new_session=True,
@@ -230,6 +239,24 @@ def test_a_signal_is_passed_on_once_even_if_the_terminal_sends_it_to_all(
     assert process.returncode == 143
     assert output == "told 1\n"
     assert (tmp_path / "worker-1.log").read_text() == "told 1\n"
+    assert all(_gone(pid) for pid in pids)
+
+
+def test_an_interrupt_that_comes_twice_at_once_counts_as_one(tmp_path: Path) -> None:
+    process, _ = _program(tmp_path)
+    for _ in range(2):
+        process.send_signal(signal.SIGINT)
+        time.sleep(0.2)
+    output, _ = process.communicate(timeout=20)
+    assert (process.returncode, output) == (143, "told 1\n")
+
+
+def test_a_second_interrupt_kills(tmp_path: Path) -> None:
+    process, pids = _program(tmp_path, seconds=60)
+    process.send_signal(signal.SIGINT)
+    time.sleep(1.2)
+    process.send_signal(signal.SIGINT)
+    assert process.wait(timeout=20) == 138
     assert all(_gone(pid) for pid in pids)
 
 

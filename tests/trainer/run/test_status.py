@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from trainer.run.status import Status
+from trainer.run.status import Status, close
 
 WORKERS = [{"rank": 0, "host": "a", "pid": 1}]
 
@@ -35,6 +35,21 @@ def test_the_file_has_exactly_the_documented_keys(tmp_path: Path) -> None:
         "replicas": 2, "strategy": "mirrored", "strategy_reason": "", "generation": 0,
         "workers": WORKERS,
     }  # fmt: skip
+
+
+def test_the_end_of_a_killed_chief_is_written_by_another_and_no_other_end_is_touched(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "status.json"
+    close(str(path), 138, "worker 0 was killed by SIGKILL")
+    assert not path.exists()
+    make(path).update("running", 7)
+    close(str(path), 138, "worker 0 was killed by SIGKILL")
+    content = read(path)
+    assert (content["state"], content["exit_code"], content["step"]) == ("failed", 138, 7)
+    assert content["reason"] == "worker 0 was killed by SIGKILL"
+    close(str(path), 143, "something else")
+    assert read(path) == content
 
 
 def test_a_reader_never_sees_a_half_written_file(tmp_path: Path) -> None:
