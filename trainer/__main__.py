@@ -7,6 +7,7 @@ is imported.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import sys
 import traceback
@@ -18,6 +19,8 @@ from trainer.errors import (
     EXIT_DONE,
     EXIT_FAULT,
     EXIT_INTERRUPTED,
+    EXIT_PEER_LOST,
+    EXIT_USAGE,
     CastellError,
     UsageError,
 )
@@ -33,6 +36,9 @@ directory. Running it again resumes from the last checkpoint.
 _EPILOG = """\
 {options}
 
+metrics of the built-in tasks: loss · binary: auc, accuracy · multiclass: accuracy ·
+regression: mae, rmse
+
 exit codes: 0 done · 2 bad configuration or input · 1 a fault, with its traceback · 3 diverged ·
 138 a peer was lost (restart all workers, they resume) · 143 told to stop, what is trained is kept
 
@@ -45,6 +51,12 @@ example:
 _OWN_FLAGS = (
     "config", "workers", "max_restarts", "alone", "check", "verify_scaling", "verify_tolerance",
 )  # fmt: skip
+
+
+_GO_ON = (
+    "castell: run the same command again to go on from the last checkpoint "
+    "(--max-restarts N does so by itself)"
+)
 
 
 class _Parser(argparse.ArgumentParser):
@@ -200,12 +212,30 @@ def _start_workers(plan: Any, max_restarts: int) -> int:
 
     from trainer.cluster.local import run_local
 
-    return run_local(
+    fates: list[str] = []
+    code = run_local(
         plan.spec.world_size,
         lambda spec: work(dataclasses.replace(plan, spec=spec)),
         os.path.join(plan.config.output, "logs"),
         max_restarts=max_restarts,
+        on_failure=fates.append,
     )
+    if fates and code != EXIT_USAGE:
+        _close_status(plan.config.output, code, fates[0])
+    if code == EXIT_PEER_LOST and not max_restarts:
+        print(_GO_ON, file=sys.stderr, flush=True)
+    return code
+
+
+def _close_status(output: str, code: int, reason: str) -> None:
+    """Writes how the run ended if the chief was killed before it could."""
+    from trainer.run.directory import RunDirectory
+    from trainer.run.status import close
+
+    directory = RunDirectory(output)
+    with contextlib.suppress(UsageError):  # another run has it, and says itself how it is doing
+        directory.lock()
+        close(directory.status, code, reason)
 
 
 def _announce(plan: Any) -> None:
@@ -228,7 +258,7 @@ def _parse(arguments: list[str], prog: str) -> tuple[argparse.Namespace, dict[st
         prog=prog,
         usage=f"{prog} --data DIR --output DIR [--KEY VALUE]…",
         description=_DESCRIPTION,
-        epilog=_EPILOG.format(options=_option_help(), prog=prog),
+        epilog=_EPILOG.format(options=_option_help(arguments, prog), prog=prog),
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
@@ -277,27 +307,17 @@ def _task_flags(parser: argparse.ArgumentParser, rest: list[str]) -> dict[str, s
     return flags
 
 
-def _option_help() -> str:
-    from trainer.tasks import BUILT_IN_OPTIONS, options_class
+def _option_help(arguments: list[str], prog: str) -> str:
+    """Returns the tasks' keys; a user's own task is imported only where help is asked for."""
+    if {"-h", "--help"}.isdisjoint(arguments):
+        return ""
+    from trainer.tasks.describe import described_keys
 
-    return "\n\n".join(
-        f"the {task} task's own keys:\n{_described(options_class(task))}"
-        for task in BUILT_IN_OPTIONS
-    )
-
-
-def _described(options: Any) -> str:
-    """A line for each key: its flag, what it is, its default where the text does not say it."""
-
-    def default(value: Any) -> str:
-        if isinstance(value, tuple):
-            value = ",".join(map(str, value)) or "none"
-        return "" if value is None else f" [{value}]"
-
-    return "\n".join(
-        f"  --{name.replace('_', '-') + ' VALUE':28} {field.description}{default(field.default)}"
-        for name, field in options.model_fields.items()
-    )
+    finder = _Parser(prog=prog, add_help=False, allow_abbrev=False)
+    finder.add_argument("--task")
+    named, _ = finder.parse_known_args(arguments)
+    with quiet_start():
+        return described_keys(named.task)
 
 
 if __name__ == "__main__":

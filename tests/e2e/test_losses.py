@@ -67,3 +67,22 @@ def test_a_local_cluster_that_loses_a_worker_is_restarted_and_ends_with_0(
     assert "castell: worker 1 was killed by SIGKILL; restart 1 of 1 in 0.5 s" in said
     assert "resuming" in said
     assert (status(output)["state"], status(output)["step"]) == ("completed", 60)
+
+
+def test_a_local_cluster_without_restarts_says_how_to_go_on_and_writes_the_chiefs_end(
+    dataset: Dataset, tmp_path: Path, start: Any
+) -> None:
+    output = tmp_path / "run"
+    argv = flags(
+        dataset, output, steps=600, steps_per_call=1, jit="off", task="tests.recording:Recording"
+    )
+    unhurried = {FILE: str(tmp_path / "rows"), PACE: "0.05"}
+    parent = start(run_main, [*argv, "--workers", "2"], env=unhurried, log=tmp_path / "log")
+    parent.wait_for(lambda: status(output).get("state") == "running")
+    os.kill(status(output)["workers"][0]["pid"], signal.SIGKILL)
+    said = parent.expect(138).splitlines()
+    assert "worker 0 was killed by SIGKILL" in said
+    assert "run the same command again to go on from the last checkpoint" in said[-1]
+    end = status(output)
+    assert (end["state"], end["exit_code"]) == ("failed", 138)
+    assert end["reason"] == "worker 0 was killed by SIGKILL"

@@ -125,6 +125,54 @@ def test_help_and_errors_need_no_tensorflow(tmp_path: Path) -> None:
     assert "nowhere is not a dataset directory" in done.stderr
 
 
+def shown_help(capsys: pytest.CaptureFixture[str], *argv: str) -> str:
+    with pytest.raises(SystemExit) as left:
+        main([*argv, "--help"])
+    assert left.value.code == 0
+    return capsys.readouterr().out
+
+
+def test_help_lists_the_keys_of_the_built_in_tasks_and_their_metrics(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    shown = shown_help(capsys)
+    assert "  --hidden N,…                   widths of the hidden layers [256,128]\n" in shown
+    assert "  --flip on|off                  augmentation: mirror" in shown
+    assert "--scaling range|standardized" in shown
+    assert "binary: auc, accuracy" in shown
+
+
+def test_help_lists_the_keys_of_the_task_that_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    shown = shown_help(capsys, "--task=trainer.examples.policy_gradient:CartPole")
+    assert "the keys of trainer.examples.policy_gradient:CartPole:\n  --ticks N " in shown
+    assert "the text task" not in shown
+
+
+@pytest.mark.parametrize(
+    ("task", "words"),
+    [
+        ("broken:Mine", "--task broken:Mine cannot be imported (ZeroDivisionError: division by"),
+        ("nowhere:Mine", "--task nowhere:Mine: there is no module 'nowhere' on the path"),
+        ("mistyped", "unknown task 'mistyped'"),
+    ],
+)
+def test_help_comes_even_if_the_task_cannot_be_imported(
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    task: str,
+    words: str,
+) -> None:
+    (tmp_path / "broken.py").write_text("1 / 0\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    (line,) = [
+        line
+        for line in shown_help(capsys, "--task", task).splitlines()
+        if line.startswith("no keys of your task: ")
+    ]
+    assert words in line
+
+
 def test_a_parameter_server_has_nothing_to_do(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, data: str, tmp_path: Path
 ) -> None:

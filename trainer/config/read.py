@@ -32,23 +32,26 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
                 "--" + name.replace("_", "-"),
                 dest=name,
                 default=argparse.SUPPRESS,
-                metavar=_metavar(field.annotation),
+                metavar=metavar(field.annotation),
                 help=f"{field.description}{'' if field.is_required() else default}",
             )
 
 
-def _metavar(annotation: Any) -> str:
-    """Returns how a value is written: N, X, TEXT, one|of|these, A,B or KEY=X,…"""
+def metavar(annotation: Any) -> str:
+    """Returns how a value is written: N, X, TEXT, on|off, one|of|these, A,… or CLASS=X,…
+
+    VALUE for a type that only a user's Task has.
+    """
     if get_origin(annotation) is Literal:
         return "|".join(map(str, get_args(annotation)))
     if get_origin(annotation) is tuple:
-        return f"{_metavar(get_args(annotation)[0])},…"
+        return f"{metavar(get_args(annotation)[0])},…"
     inner = [a for a in get_args(annotation) if a is not type(None)]
     if get_origin(annotation) is dict:
         return "CLASS=X,…"
     if inner:
-        return _metavar(inner[0])
-    return {str: "TEXT", int: "N", float: "X"}[annotation]
+        return metavar(inner[0])
+    return {str: "TEXT", int: "N", float: "X", bool: "on|off"}.get(annotation, "VALUE")
 
 
 def load(file: str | None, flags: dict[str, Any]) -> TrainConfig:
