@@ -29,6 +29,7 @@ def test_a_right_task_passes_on_workers_started_here_and_nothing_is_written(
     log = start(run_main, argv, log=tmp_path / "log").expect(0)
     assert "12 steps of 64 rows, the same ones, on 1 replica and on 2 (multi_worker):" in log
     assert "in model/" in log
+    assert "ok: 2 replicas learn what one does" in log
     assert "(tolerance 0.0001)" in log
     assert "without drawing at random: model/dropout (replicas draw" in log
     assert not (tmp_path / "run").exists()
