@@ -53,7 +53,7 @@ def settle(
     if wanted != "auto":
         return Choice(step.compiled, "as asked for")
     if not whole:
-        return Choice(False, "only the step of a single CPU or GPU is compiled whole")
+        return Choice(False, "XLA is tried only where one CPU or GPU trains alone")
     if before is not None:
         step.compiled = before
         return Choice(before, "as before the resumption")
