@@ -223,10 +223,6 @@ class Keeping(_Keys):
             raise ValueError(
                 f"early_stop_evals ({self.early_stop_evals}) needs eval_every: how often to look"
             )
-        if self.best_metric != "loss" and not self.eval_every:
-            raise ValueError(
-                f"best_metric ({self.best_metric}) needs eval_every: how often to look"
-            )
         if self.profile and self.profiled_steps[0] >= self.profiled_steps[1]:
             raise ValueError(f"profile ({self.profile}): name the earlier step first, as 100-120")
         return self

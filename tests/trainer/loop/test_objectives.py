@@ -17,7 +17,9 @@ def test_two_objectives_are_as_exact_as_one(train: Train, where: dict[str, int])
     assert {"loss/body", "loss/head"} <= set(one["logged"])
 
 
-@pytest.mark.parametrize("where", [{"cpus": 2}, {"precision": "float16"}, {"jit": "on"}])
+@pytest.mark.parametrize(
+    "where", [{"cpus": 2}, {"precision": "float16", "optimizer": "sgd"}, {"jit": "on"}]
+)
 def test_a_step_taken_over_is_reduced_scaled_and_updated_as_ever(
     train: Train, where: dict[str, object]
 ) -> None:
@@ -25,7 +27,7 @@ def test_a_step_taken_over_is_reduced_scaled_and_updated_as_ever(
     assert difference(theirs, ours) <= (TOLERANCE if "precision" not in where else 5e-3)
 
 
-@pytest.mark.parametrize("where", [{"cpus": 2}, {"workers": 2}, {"jit": "on"}])
+@pytest.mark.parametrize("where", [{"cpus": 2}, {"workers": 2}])
 def test_a_task_that_makes_its_rows_needs_no_data_and_no_replica_count(
     train: Train, where: dict[str, object]
 ) -> None:

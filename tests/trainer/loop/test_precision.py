@@ -15,10 +15,11 @@ SIXTEEN_BITS = 5e-3
 
 @pytest.mark.parametrize("precision", ["float16", "bfloat16"])
 def test_sixteen_bits_stay_near_float32_and_replicas_agree(train: Train, precision: str) -> None:
-    one = train(precision=precision)
+    # SGD: Adam makes whole steps of gradients that rounding has turned around.
+    one = train(precision=precision, optimizer="sgd")
     assert one["skipped"] == 0
-    assert difference(one, train()) <= 2 * SIXTEEN_BITS
-    assert difference(train(precision=precision, cpus=2), one) <= SIXTEEN_BITS
+    assert difference(one, train(optimizer="sgd")) <= SIXTEEN_BITS
+    assert difference(train(precision=precision, optimizer="sgd", cpus=2), one) <= SIXTEEN_BITS
 
 
 def test_a_documented_loop_scales_the_loss_of_float16(train: Train) -> None:
@@ -34,11 +35,14 @@ def test_an_overflow_in_one_replica_halves_the_scale_of_all(
     train: Train, where: dict[str, int]
 ) -> None:
     """keras#18666, keras#21366: all skip that step, nothing hangs, no weight is NaN."""
-    outcome = train(precision="float16", infinity_at=5, **where)
+    outcome = train(precision="float16", infinity_at=5, optimizer="sgd", **where)
     assert outcome["skipped"] == 1
     assert outcome["loss_scale"] == 2**14
     assert np.isfinite(outcome["weights"]).all()
-    assert difference(outcome, train(precision="float16", infinity_at=5)) <= SIXTEEN_BITS
+    assert (
+        difference(outcome, train(precision="float16", infinity_at=5, optimizer="sgd"))
+        <= SIXTEEN_BITS
+    )
 
 
 def test_the_scale_halves_doubles_and_keeps_its_bounds() -> None:

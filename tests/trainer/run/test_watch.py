@@ -61,7 +61,7 @@ def test_each_commit_is_seen_until_the_run_ends(tmp_path: Path) -> None:
         (tmp_path / "checkpoints" / commits.step_name(40)).mkdir()  # never finished
         tell(tmp_path, "failed", 30, code=1)
 
-    watch = make_watch(tmp_path)
+    watch = make_watch(tmp_path, patience_seconds=30.0)
     chief = threading.Thread(target=train)
     chief.start()
     assert followed(watch, {20}) == [10, 30]
