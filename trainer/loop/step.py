@@ -222,7 +222,8 @@ class TrainStep:
         if self._task.feeds_itself:
             with seeds.at(step, replica):
                 return self._task.batches(step, replica * self._rows + tf.range(self._rows))
-        return Batch(*tf.nest.map_structure(lambda value: value[place], batches))
+        # Not value[place]: XLA would compile anew for every place where a call begins.
+        return Batch(*tf.nest.map_structure(lambda value: tf.gather(value, place), batches))
 
     def _local_sums(
         self, batch: Batch, step: tf.Tensor, replica: Any, scale: tf.Tensor

@@ -61,3 +61,19 @@ def test_compiled_or_not_the_weights_are_equal() -> None:
         step(BATCHES, first=0, count=2, step=0, nonfinite_run=tf.constant(0))
         weights.append(np.concatenate([v.numpy().ravel() for v in variables.values()]))
     assert weights[0] == pytest.approx(weights[1], abs=1e-6)
+
+
+def test_a_call_that_begins_elsewhere_is_not_compiled_anew() -> None:
+    step, _ = made(Plain(lambda rows: rows**2), jit="on")
+    zero = tf.constant(0)
+    for first, count in ((0, 2), (1, 1), (0, 1)):
+        step(BATCHES, first=first, count=count, step=first, nonfinite_run=zero)
+    compiled = step._many_compiled
+    assert compiled.experimental_get_tracing_count() == 1
+    code = [
+        compiled.experimental_get_compiler_ir(
+            BATCHES, tf.constant(first), tf.constant(2), zero, zero
+        )(stage="hlo")
+        for first in (0, 1)
+    ]
+    assert code[0] == code[1]  # where it begins is no constant of the program
