@@ -26,6 +26,7 @@ from trainer.errors import (
     UsageError,
 )
 from trainer.quiet import quiet_start
+from trainer.streams import tolerate
 
 _GO_ON = (
     "castell: run the same command again to go on from the last checkpoint "
@@ -36,6 +37,7 @@ _GO_ON = (
 def main(argv: list[str] | None = None, prog: str = "python -m trainer") -> int:
     """Runs the command and returns its exit code; a worker of a cluster never returns."""
     arguments = sys.argv[1:] if argv is None else argv
+    tolerate("stderr")
     try:
         return _run(arguments, prog)
     except CastellError as error:
@@ -59,6 +61,7 @@ def _run(arguments: list[str], prog: str) -> int:
         from trainer.check import tpu
 
         return tpu.run(config, spec)
+    tolerate("stdout")  # only here: what --help and --check print is their result
     if spec.role == "evaluator":
         return _evaluate(config, spec)
     from trainer.plan import make_plan
@@ -123,11 +126,12 @@ def _leave_after(run: Callable[[], None]) -> NoReturn:
         run()
         code = EXIT_DONE
     except CastellError as error:
-        print(f"castell: error: {error}", file=sys.stderr, flush=True)
         code = error.exit_code
+        print(f"castell: error: {error}", file=sys.stderr, flush=True)
     except BaseException:
         traceback.print_exc()
-    faults.leave(code)
+    finally:  # though printing fails: a fork would go on in the code of its parent
+        faults.leave(code)
 
 
 def _check_restarts(args: argparse.Namespace, spec: Any) -> None:

@@ -6,7 +6,7 @@ import os
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 
 @contextmanager
@@ -29,7 +29,8 @@ def quiet_start() -> Iterator[None]:
         except BaseException:
             os.dup2(terminal, 2)
             held.seek(0)
-            os.write(2, held.read())
+            with suppress(OSError):  # the import's failure is the news, not the terminal's
+                os.write(2, held.read())
             raise
         finally:
             os.dup2(terminal, 2)

@@ -7,6 +7,7 @@ share of cores and GPUs, and a log file (the chief keeps the terminal).
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import json
 import os
@@ -21,6 +22,7 @@ from trainer.cluster import devices
 from trainer.cluster.resolve import without_cluster
 from trainer.cluster.spec import ClusterSpec
 from trainer.errors import EXIT_FAULT, EXIT_STOPPED, CastellError
+from trainer.streams import tolerate
 
 Body = Callable[[ClusterSpec], int]
 
@@ -60,14 +62,18 @@ def start(spec: ClusterSpec, body: Body, logs: Path) -> Worker:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
         return Worker(spec.rank, pid, log, log_start)
     code = EXIT_FAULT
+    # Whatever fails in here, printing of a failure too, the fork must not go on in the code of its
+    # parent, which would end the other workers.
     try:
-        _settle(spec, parent, log)
-        code = _run(spec, body)
-    except BaseException:
-        traceback.print_exc()
+        try:
+            _settle(spec, parent, log)
+            code = _run(spec, body)
+        except BaseException:
+            traceback.print_exc()
+        for stream in (sys.stdout, sys.stderr):
+            with contextlib.suppress(Exception):
+                stream.flush()
     finally:
-        sys.stdout.flush()
-        sys.stderr.flush()
         # Not sys.exit: nothing of the parent's (its atexit hooks, its test runner) may run here.
         os._exit(code)
     raise AssertionError("unreachable")
@@ -98,8 +104,9 @@ def _settle(spec: ClusterSpec, parent: int, log: Path | None) -> None:
         os.dup2(file, 2)
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
         # The parent's may be buffered, or write elsewhere (a notebook's, a captured one).
-        sys.stdout = os.fdopen(1, "w", buffering=1)
-        sys.stderr = os.fdopen(2, "w", buffering=1)
+        sys.stdout = os.fdopen(1, "w", buffering=1, errors="backslashreplace")
+        sys.stderr = os.fdopen(2, "w", buffering=1, errors="backslashreplace")
+    tolerate("stdout", "stderr")
     environment = without_cluster(os.environ)
     os.environ.clear()
     os.environ.update(environment, TF_CONFIG=json.dumps(spec.tf_config()))

@@ -272,3 +272,30 @@ def test_free_ports_are_free_and_no_outgoing_connection_takes_them() -> None:
     assert len(set(ports)) == 20
     low = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
     assert low <= 21000 or max(ports) < low
+
+
+def _cannot_print(logs: str, ends: str) -> int:
+    """The chief fails with nowhere to print it; the parent notes each process that passes it."""
+
+    def body(spec: ClusterSpec) -> int:
+        if spec.is_chief:
+            sys.stderr = open("/dev/full", "w", buffering=1)  # noqa: SIM115
+            sys.stdout = open("/dev/full", "w")  # noqa: SIM115
+            print("more than can be flushed")
+            raise RuntimeError("cannot be told")
+        return 0
+
+    try:
+        return run_local(2, body, logs)
+    finally:
+        with open(ends, "a") as file:
+            file.write(f"{os.getpid()}\n")
+
+
+def test_a_worker_that_cannot_print_never_runs_its_parents_code(
+    tmp_path: Path, start: Start
+) -> None:
+    ends = tmp_path / "ends"
+    parent = start(_cannot_print, str(tmp_path / "logs"), str(ends), log=tmp_path / "log")
+    parent.expect(1, timeout=30)
+    assert ends.read_text().split() == [str(parent.pid)]
