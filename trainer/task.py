@@ -6,7 +6,7 @@ of one replica, and reduction, scaling, clipping, checkpoints and faults are the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -47,6 +47,11 @@ class Objective:
     loss: Callable[[Batch, bool], tf.Tensor]
     variables: Sequence[Any]
     optimizer: Callable[[], keras.optimizers.Optimizer] | None = None
+
+    def __post_init__(self) -> None:
+        """Keeps what an iterator gives, which would be empty for the second who asks."""
+        if isinstance(self.variables, Iterator):
+            object.__setattr__(self, "variables", list(self.variables))
 
 
 @dataclass(frozen=True)
@@ -234,8 +239,9 @@ class Task(tf.Module):
         return {k: v for k, v in vars(self).items() if isinstance(v, keras.Model)}
 
     def trained_variables(self) -> list[Any]:
-        """Returns the trainable Keras variables of all models."""
-        return [v for model in self.models().values() for v in model.trainable_variables]
+        """Returns the trainable Keras variables of all models, those that models share once."""
+        found = [v for model in self.models().values() for v in model.trainable_variables]
+        return list({id(v): v for v in found}.values())
 
 
 def one_a_row(name: str, loss: Any, weight: tf.Tensor) -> tf.Tensor:

@@ -13,6 +13,7 @@ import keras
 
 from trainer.config import TrainConfig
 from trainer.errors import UsageError
+from trainer.loop.objectives import objectives_of
 from trainer.loop.schedule import Schedule
 from trainer.task import Objective, Task
 
@@ -32,15 +33,11 @@ def make_optimizers(task: Task, config: TrainConfig) -> dict[str, keras.optimize
     """Returns each objective's optimizer, its slots made; call it inside the strategy's scope.
 
     Raises:
-      UsageError: an objective has no variables, shares its name, or brings an optimizer that does
-        what is refused here.
+      UsageError: `objectives()` is not what it must be, or brings an optimizer that does what is
+        refused here.
     """
     optimizers: dict[str, keras.optimizers.Optimizer] = {}
-    for objective in task.objectives():
-        if objective.name in optimizers:
-            raise UsageError(f"objectives(): two are called {objective.name!r}")
-        if not objective.variables:
-            raise UsageError(f"objective {objective.name!r} has no variables to train")
+    for objective in objectives_of(task):
         made = objective.optimizer() if objective.optimizer else make_optimizer(config)
         _check(objective, made)
         made._all_reduce_sum_gradients = lambda grads_and_vars: grads_and_vars

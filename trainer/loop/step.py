@@ -23,6 +23,7 @@ from trainer.config import TrainConfig
 from trainer.errors import UsageError
 from trainer.loop import seeds
 from trainer.loop.ema import Ema
+from trainer.loop.objectives import objectives_of
 from trainer.loop.precision import LossScale
 from trainer.loop.reduce import Reduce
 from trainer.task import Batch, Objective, Sums, Task, raw
@@ -83,7 +84,7 @@ class TrainStep:
     ) -> None:
         self._task = task
         self._strategy = strategy
-        self._objectives = tuple(task.objectives())
+        self._objectives = objectives_of(task)
         self.objectives = tuple(o.name for o in self._objectives)
         self._optimizers = optimizers
         self._microbatches = config.microbatches

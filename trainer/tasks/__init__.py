@@ -77,10 +77,12 @@ def build_task(config: TrainConfig, dataset: Dataset) -> Task:
     """Imports, configures and builds the Task; inside a scope its variables are distributed."""
     task_type = task_class(config.task)
     task: Task = task_type(parse_options(task_type.Options, config.options))
+    from trainer.tasks.attributes import check_attributes
     from trainer.tasks.policy import policy
 
     with policy(config.precision):
         task.build(dataset)
+    check_attributes(task, config.task)
     if not task.models():
         raise UsageError(f"--task {config.task}: build(data) set no Keras model on the task")
     for attribute, model in task.models().items():
