@@ -116,3 +116,9 @@ def test_what_is_no_configuration_file_is_said(tmp_path: Path, content: str | No
 def test_a_key_of_the_trainer_inside_options_is_not_suggested_to_itself() -> None:
     with pytest.raises(UsageError, match="stands beside `options`"):
         config.parse_options(TabularOptions, {"steps": 4})
+
+
+def test_a_pattern_keeps_its_brackets() -> None:
+    loaded = config.load(None, {**NEEDED, "freeze": "model/embed_[01],model/x", "decay_at": ""})
+    assert loaded.freeze == ("model/embed_[01]", "model/x")
+    assert config.load(None, {**NEEDED, "freeze": "[a, b]"}).freeze == ("a", "b")

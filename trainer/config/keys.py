@@ -32,7 +32,9 @@ _LONGEST_SECONDS = 1e6
 def _listed(value: Any) -> Any:
     """Reads "a,b" as a flag gives it; YAML brings a list."""
     if isinstance(value, str):
-        return [part.strip() for part in value.strip("[]()").split(",") if part.strip()]
+        if value[:1] + value[-1:] in ("[]", "()"):  # but not the end of a pattern, embed_[01]
+            value = value[1:-1]
+        return [part.strip() for part in value.split(",") if part.strip()]
     return [value] if isinstance(value, int | float) else value
 
 
@@ -222,6 +224,10 @@ class Keeping(_Keys):
         if self.early_stop_evals and not self.eval_every:
             raise ValueError(
                 f"early_stop_evals ({self.early_stop_evals}) needs eval_every: how often to look"
+            )
+        if self.eval_every and self.eval_split == "train":
+            raise ValueError(
+                "eval_split (train): its figures would stand among training's own: name another"
             )
         if self.profile and self.profiled_steps[0] >= self.profiled_steps[1]:
             raise ValueError(f"profile ({self.profile}): name the earlier step first, as 100-120")

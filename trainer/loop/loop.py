@@ -186,7 +186,7 @@ class Loop:
         self._hooks.write(done, "train", {**metrics, **self._hooks.figures()})
         self._interval = self._new_interval()
         failed = int(self._nonfinite_run)
-        if failed >= DIVERGED_AFTER:
+        if failed >= min(DIVERGED_AFTER, self._config.steps or 0):
             self._leave_together(
                 Diverged(
                     f"the loss was not finite for {failed} steps in a row up to step {done}: lower "

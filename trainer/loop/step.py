@@ -222,7 +222,8 @@ class TrainStep:
         """Returns this replica's rows of a step."""
         if self._task.feeds_itself:
             with seeds.at(step, replica):
-                return self._task.batches(step, replica * self._rows + tf.range(self._rows))
+                made = self._task.batches(step, replica * self._rows + tf.range(self._rows))
+            return _of_rows(made, self._rows)
         # Not value[place]: XLA would compile anew for every place where a call begins.
         return Batch(*tf.nest.map_structure(lambda value: tf.gather(value, place), batches))
 
@@ -276,6 +277,21 @@ def _norm(gradients: Sequence[tf.Tensor], compiled: bool) -> tf.Tensor:
         tf.reshape(tf.square(g), [-1, g.shape[-1] if g.shape.rank else 1]) for g in gradients
     ]
     return tf.sqrt(tf.add_n([tf.reduce_sum(tf.reduce_sum(c, axis=0)) for c in columns]))
+
+
+def _of_rows(batch: Any, rows: int) -> Batch:
+    """Returns what `batches` made, if it is what was asked for."""
+    if not isinstance(batch, Batch):
+        raise UsageError(
+            f"batches() returned a {type(batch).__name__}: return a trainer.task.Batch"
+        )
+    weight = tf.convert_to_tensor(batch.weight)
+    if weight.dtype != tf.float32 or not weight.shape.is_compatible_with([rows]):
+        raise UsageError(
+            f"batches(): the weight is {weight.dtype.name}{weight.shape}: it was asked for {rows} "
+            f"rows, so return float32 [{rows}]"
+        )
+    return Batch(batch.features, batch.label, tf.ensure_shape(weight, [rows]))
 
 
 def _packed(objectives: Sequence[Objective], sums: Mapping[str, Sums]) -> dict[str, Any]:

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import pytest
+import tensorflow as tf
 
 from tests.steps import TOLERANCE, Train, difference
+from trainer.errors import UsageError
+from trainer.loop.step import _of_rows
+from trainer.task import Batch
 
 TASKS = "tests.odd_tasks:"
 
@@ -34,3 +38,13 @@ def test_a_task_that_makes_its_rows_needs_no_data_and_no_replica_count(
     one = train(task=f"{TASKS}Player", data="")
     assert one["losses"][-1] < one["losses"][0]
     assert difference(train(task=f"{TASKS}Player", data="", **where), one) <= TOLERANCE
+
+
+def test_rows_that_were_not_asked_for_are_refused() -> None:
+    batch = Batch({}, tf.zeros([3]), tf.ones([3]))
+    with pytest.raises(
+        UsageError, match=r"batches\(\): the weight is float32\(3,\): .* for 4 rows"
+    ):
+        _of_rows(batch, 4)
+    with pytest.raises(UsageError, match="batches\\(\\) returned a tuple"):
+        _of_rows((batch.features, batch.label), 4)
