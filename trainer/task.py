@@ -220,8 +220,8 @@ class Task(tf.Module):
         Args:
           step: scalar int32, from 0.
           rows: int32 [rows], the places in the global batch that are this replica's. Draw each
-            row's randomness from (step, place), and the number of replicas changes nothing. (Compiled
-            by XLA, TensorFlow draws other numbers from the same seed.)
+            row's randomness from (step, place), and the number of replicas changes nothing. (Under
+            XLA, TensorFlow draws other numbers from the same seed.)
         """
         raise TypeError(f"{type(self).__name__} must define batches(step, rows)")
 
