@@ -53,7 +53,7 @@ class Outcome:
 
     losses: float32 [objectives], means over the finite steps (NaN if none). finite: int32, how many
     were. nonfinite_run: int32, how many steps in a row, up to the last, were not. gradient_norm:
-    float32, of the last step, before clipping. reduce_seconds: float64, in all-reduces, waiting for
+    float32, of the last step, before clipping. reduce_seconds: float32, in all-reduces, waiting for
     slower replicas included (0 with one replica).
     """
 
@@ -90,7 +90,11 @@ class TrainStep:
         self._microbatches = config.microbatches
         self._clip_norm = config.clip_norm
         self._rows = config.global_batch // strategy.num_replicas_in_sync
-        self._reduce = Reduce(strategy.num_replicas_in_sync, config.reduce_dtype)
+        self._reduce = Reduce(
+            strategy.num_replicas_in_sync,
+            config.reduce_dtype,
+            timed=not isinstance(strategy, tf.distribute.TPUStrategy),
+        )
         self._scale = scale
         self._ema = ema
         self.compiled = config.jit == "on"
@@ -160,7 +164,7 @@ class TrainStep:
             tf.constant(0),
             nonfinite_run,
             tf.constant(0.0),
-            tf.constant(0.0, tf.float64),
+            tf.constant(0.0),
         )
         _, total, finite, run, norm, seconds = tf.while_loop(
             lambda place, *_: place < count, body, start
