@@ -6,11 +6,9 @@ Options can be checked before TensorFlow is imported, so they stand in modules o
 from __future__ import annotations
 
 import importlib
-import importlib.util
-import re
-import sys
 from typing import TYPE_CHECKING, Any
 
+from trainer import users
 from trainer.config import TrainConfig, parse_options
 from trainer.data.dataset import Dataset
 from trainer.errors import UsageError, suggestion
@@ -23,7 +21,6 @@ BUILT_IN = {
     "image": "trainer.tasks.image.task:Image",
     "text": "trainer.tasks.text.task:Text",
 }
-_OWN = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*")
 BUILT_IN_OPTIONS = {
     "tabular": "trainer.tasks.tabular.options:TabularOptions",
     "image": "trainer.tasks.image.options:ImageOptions",
@@ -41,10 +38,7 @@ def options_class(name: str) -> Any | None:
     _check_name(name)
     if name in BUILT_IN_OPTIONS:
         return _load(BUILT_IN_OPTIONS[name])
-    module = name.partition(":")[0]
-    _search_here()
-    if importlib.util.find_spec(module.partition(".")[0]) is None:
-        raise _no_module(name, module)
+    users.check_there(name, f"--task {name}")
     return None
 
 
@@ -55,21 +49,13 @@ def task_class(name: str) -> Any:
       UsageError: there is no such module or class, or it is not a Task.
     """
     _check_name(name)
-    target = BUILT_IN.get(name, name)
-    module, _, attribute = target.partition(":")
-    _search_here()
-    try:
-        found = getattr(importlib.import_module(module), attribute)
-    except ModuleNotFoundError as error:
-        if error.name is None or not (module + ".").startswith(error.name + "."):
-            raise  # their module is there, and something that it imports is not
-        raise _no_module(name, module) from None
-    except AttributeError:
-        raise UsageError(f"--task {name}: module {module!r} has no {attribute!r}") from None
+    found = users.load(BUILT_IN.get(name, name), f"--task {name}")
     from trainer.task import Task
 
     if not (isinstance(found, type) and issubclass(found, Task)):
-        raise UsageError(f"--task {name}: {attribute} is not a subclass of trainer.task.Task")
+        raise UsageError(
+            f"--task {name}: {name.partition(':')[2]} is not a subclass of trainer.task.Task"
+        )
     return found
 
 
@@ -96,21 +82,12 @@ def build_task(config: TrainConfig, dataset: Dataset) -> Task:
 
 
 def _check_name(name: str) -> None:
-    if name not in BUILT_IN and not _OWN.fullmatch(name):
+    if name not in BUILT_IN and not users.is_name(name):
         near = suggestion(name, list(BUILT_IN))
         raise UsageError(
             f"unknown task {name!r}{near} (there are {', '.join(BUILT_IN)}, "
             "or your own as pkg.module:Class)"
         )
-
-
-def _search_here() -> None:
-    if "" not in sys.path:  # a user's module stands where the command is run
-        sys.path.insert(0, "")
-
-
-def _no_module(name: str, module: str) -> UsageError:
-    return UsageError(f"--task {name}: there is no module {module!r} on the path")
 
 
 def _load(target: str) -> Any:
