@@ -1,8 +1,10 @@
 """Lets sides take turns, and turns what they took into results.
 
 A turn is short (some tenths of a second) and every side has one a round, in changing order, so that
-a busy machine slows all alike; the first rounds warm up. Sides use the same cores: with two
-workers, each has one of its own.
+a busy machine slows all alike; the first rounds warm up. A side that has stood still finds its
+caches full of the others' data and its threads asleep, which slows the fastest most: so each turn
+begins with one that does not count. Sides use the same cores: with two workers, each has one of its
+own.
 """
 
 import os
@@ -41,7 +43,11 @@ class Side:
         self._log = log
 
     def turn(self) -> float:
-        """Returns the seconds of one turn."""
+        """Returns the seconds of one turn, after one that does not count."""
+        self._once()
+        return self._once()
+
+    def _once(self) -> float:
         assert self._chief.stdin is not None
         assert self._chief.stdout is not None
         self._chief.stdin.write("\n")
