@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import keras
@@ -47,18 +46,6 @@ class Trainable:
         for part in (self.scale, self.ema):
             variables |= part.variables if part is not None else {}
         return variables
-
-    @property
-    def learning_rate(self) -> float:
-        """The first objective's, for the next step."""
-        return float(self._rate())
-
-    @cached_property
-    def _rate(self) -> Callable[[], tf.Tensor]:
-        # Traced: a schedule op by op takes as long as several steps of a small model. A constant
-        # rate is a variable, which under a strategy is no number.
-        optimizer = next(iter(self.optimizers.values()))
-        return tf.function(lambda: tf.convert_to_tensor(optimizer.learning_rate))
 
     def step(self, config: TrainConfig) -> TrainStep:
         """Returns the step over all of it."""

@@ -12,6 +12,7 @@ from trainer.cluster.spec import ClusterSpec
 from trainer.config import MOST_STEPS, TrainConfig
 from trainer.data.dataset import Dataset
 from trainer.data.input import Columns, training_batches
+from trainer.loop.ahead import Ahead
 from trainer.plan import plan_lanes
 from trainer.task import Task
 
@@ -89,11 +90,13 @@ def start_feeds(
     if columns is None:
         return []
     lanes = plan_lanes(config, dataset, replicas)
-    feeds = [
-        training_batches(
-            columns, "train", task.preprocess, lanes,
-            replica=replica, replicas=replicas, step=start, last=last, steps=steps,
-            augment=task.augment if task.augments else None, seed=config.seed,
+    feeds: list[Iterator[Any]] = [
+        Ahead(
+            training_batches(
+                columns, "train", task.preprocess, lanes,
+                replica=replica, replicas=replicas, step=start, last=last, steps=steps,
+                augment=task.augment if task.augments else None, seed=config.seed,
+            )
         )
         for replica in local
     ]  # fmt: skip

@@ -228,7 +228,7 @@ class Worker:
 
     def _figures(self) -> Metrics:
         """Returns what a log line has beside the interval's own figures."""
-        figures = {"learning_rate": self._trained.learning_rate, **memory_figures()}
+        figures: dict[str, float] = {**memory_figures()}
         if self._trained.scale is not None:
             figures["loss_scale"] = float(self._trained.scale.value)
         return figures

@@ -27,8 +27,8 @@ Tensors = dict[str, tf.Tensor]
 
 # What tf.debugging.Assert in a Task's preprocess says of a value that cannot be used.
 _ASSERTION = re.compile(r"assertion failed: (.*)")
-# One super-batch in the making while one is in use: more only costs memory.
-PREFETCH = 2
+# One super-batch waits while one is in the making: more only costs memory.
+PREFETCH = 1
 
 
 @dataclass(frozen=True)

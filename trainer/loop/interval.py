@@ -32,7 +32,7 @@ class Interval:
         self._steps += count
 
     def metrics(self, global_batch: int) -> dict[str, float]:
-        """Returns the interval's losses, norm, speed."""
+        """Returns the interval's losses, norm, rate, speed."""
         finite = np.array([int(outcome.finite) for outcome in self._calls])
         losses = np.array([np.asarray(outcome.losses) for outcome in self._calls])
         counted = finite > 0
@@ -46,6 +46,7 @@ class Interval:
             }
         figures |= {
             "gradient_norm": float(self._calls[-1].gradient_norm),
+            "learning_rate": float(self._calls[-1].learning_rate),
             "skipped_steps": float(self._steps - finite.sum()),
             "examples_per_second": self._steps * global_batch / seconds,
             "step_seconds": seconds / self._steps,

@@ -13,6 +13,7 @@ import keras
 
 from trainer.config import TrainConfig
 from trainer.errors import UsageError
+from trainer.loop import fused
 from trainer.loop.objectives import objectives_of
 from trainer.loop.schedule import Schedule
 from trainer.task import Objective, Task
@@ -52,8 +53,8 @@ def make_optimizer(config: TrainConfig) -> keras.optimizers.Optimizer:
     if config.optimizer == "sgd":
         return keras.optimizers.SGD(schedule, momentum=config.momentum)
     if config.optimizer == "adam":
-        return keras.optimizers.Adam(schedule)
-    return keras.optimizers.AdamW(schedule, weight_decay=config.weight_decay)
+        return fused.Adam(schedule)
+    return fused.Adam(schedule, weight_decay=config.weight_decay)
 
 
 def _check(objective: Objective, optimizer: Any) -> None:

@@ -13,6 +13,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,7 +22,7 @@ import tensorflow as tf
 
 from trainer.config import TrainConfig
 from trainer.errors import UsageError
-from trainer.loop import seeds
+from trainer.loop import fused, seeds
 from trainer.loop.ema import Ema
 from trainer.loop.objectives import objectives_of
 from trainer.loop.precision import LossScale
@@ -54,7 +55,8 @@ class Outcome:
     losses: float32 [objectives], means over the finite steps (NaN if none). finite: int32, how many
     were. nonfinite_run: int32, how many steps in a row, up to the last, were not. gradient_norm:
     float32, of the last step, before clipping. reduce_seconds: float32, in all-reduces, waiting for
-    slower replicas included (0 with one replica).
+    slower replicas included (0 with one replica). learning_rate: float32, the first objective's,
+    of the step after.
     """
 
     losses: tf.Tensor
@@ -62,6 +64,7 @@ class Outcome:
     nonfinite_run: tf.Tensor
     gradient_norm: tf.Tensor
     reduce_seconds: tf.Tensor
+    learning_rate: tf.Tensor
 
 
 class TrainStep:
@@ -98,6 +101,7 @@ class TrainStep:
         self._scale = scale
         self._ema = ema
         self.compiled = config.jit == "on"
+        self._graphs: dict[bool, Any] = {}
 
     def __call__(
         self, batches: Any, *, first: int, count: int, step: int, nonfinite_run: tf.Tensor
@@ -112,15 +116,24 @@ class TrainStep:
           step: number of the first step; decides dropout.
           nonfinite_run: int32, as the last call returned it.
         """
-        # As tensors: a Python number would be traced anew at every call.
-        numbers = (tf.constant(n, tf.int32) for n in (first, count, step))
-        many = self._many_compiled if self._whole else self._many_plain
+        # As a tensor: a Python number would be traced anew at every call.
+        inputs = (batches, tf.constant([first, count, step], tf.int32), nonfinite_run)
         try:
-            return Outcome(*many(batches, *numbers, nonfinite_run))
+            return Outcome(*self._traced(inputs)(*inputs))
         except (tf.errors.InvalidArgumentError, tf.errors.UnimplementedError) as error:
             if self.compiled and "xla" in str(error.message).lower():
                 raise CannotCompile(error) from None
             raise
+
+    def _traced(self, inputs: tuple[Any, ...]) -> Any:
+        """Returns the steps as one graph; all calls of a run have inputs of one shape.
+
+        Kept, as to find it anew by the types of its arguments takes longer than a step.
+        """
+        if self.compiled not in self._graphs:
+            many = self._many_compiled if self._whole else self._many_plain
+            self._graphs[self.compiled] = many.get_concrete_function(*inputs)
+        return self._graphs[self.compiled]
 
     @property
     def _whole(self) -> bool:
@@ -140,11 +153,11 @@ class TrainStep:
     def _many(
         self,
         batches: Any,
-        first: tf.Tensor,
-        count: tf.Tensor,
-        step: tf.Tensor,
+        numbers: tf.Tensor,
         nonfinite_run: tf.Tensor,
     ) -> tuple[tf.Tensor, ...]:
+        first, count, step = tf.unstack(numbers)
+
         def body(
             place: tf.Tensor, total: Any, finite: Any, run: Any, norm: Any, seconds: Any
         ) -> Any:
@@ -169,23 +182,30 @@ class TrainStep:
         _, total, finite, run, norm, seconds = tf.while_loop(
             lambda place, *_: place < count, body, start
         )
-        return total / tf.cast(finite, tf.float32), finite, run, norm, seconds
+        rate = next(iter(self._optimizers.values())).learning_rate
+        rate = tf.cast(tf.convert_to_tensor(rate), tf.float32)
+        return total / tf.cast(finite, tf.float32), finite, run, norm, seconds, rate
 
     def _one(
         self, batches: Any, place: tf.Tensor, step: tf.Tensor
     ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor, tf.Tensor]:
-        gradients, losses, norm, seconds = self._strategy.run(
-            self._gradients, args=(batches, place, step)
-        )
-        first = self._first
-        # The norm is finite exactly where all gradients are.
-        good = tf.math.is_finite(first(norm)) & tf.reduce_all(tf.math.is_finite(first(losses)))
+        with ExitStack() as prepared:
+            for optimizer in self._optimizers.values():
+                if isinstance(optimizer, fused.Adam):
+                    prepared.enter_context(optimizer.prepared())
+            gradients, losses, norm, square, seconds = self._strategy.run(
+                self._gradients, args=(batches, place, step)
+            )
+            first = self._first
+            # Finite exactly where all gradients are.
+            good = tf.math.is_finite(first(square))
+            good &= tf.reduce_all(tf.math.is_finite(first(losses)))
 
-        def update() -> tf.Tensor:
-            self._strategy.run(self._update, args=(gradients,))
-            return tf.constant(0)
+            def update() -> tf.Tensor:
+                self._strategy.run(self._update, args=(gradients,))
+                return tf.constant(0)
 
-        tf.cond(good, update, lambda: tf.constant(0))
+            tf.cond(good, update, lambda: tf.constant(0))
         if self._scale is not None:
             self._scale.note(good)
         return first(losses), good, first(norm), first(seconds)
@@ -196,24 +216,29 @@ class TrainStep:
 
     def _gradients(
         self, batches: Any, place: tf.Tensor, step: tf.Tensor
-    ) -> tuple[dict[str, list[tf.Tensor]], tf.Tensor, tf.Tensor, tf.Tensor]:
-        """In one replica: reduced and clipped gradients by objective, losses, norm, seconds."""
+    ) -> tuple[dict[str, list[tf.Tensor]], tf.Tensor, tf.Tensor, tf.Tensor, tf.Tensor]:
+        """In one replica: reduced and clipped gradients by objective, and what is said of them.
+
+        Which is: losses, the global norm and its square, the seconds of the reduce.
+        """
         replica = tf.distribute.get_replica_context().replica_id_in_sync_group
         batch = self._batch(batches, place, step, replica)
         scale = self._multiple()
         local = self._local_sums(batch, step, replica, scale)
         sums, seconds = self._reduce(local)
-        gradients, losses = {}, []
+        gradients, losses, squares = {}, [], []
         for name, part in sums.items():
             # A batch in which no row counts teaches nothing.
             inverse = tf.math.divide_no_nan(1.0, part.weight * scale)
             gradients[name] = [value * inverse for value in part.gradients]
             losses.append(tf.math.divide_no_nan(part.loss, part.weight))
-        norm = _norm([g for group in gradients.values() for g in group], self._whole)
+            squares += _squares(gradients[name], self._whole)
+        square = tf.add_n(squares)
+        norm = tf.sqrt(square)
         if self._clip_norm is not None:
             factor = self._clip_norm / tf.maximum(norm, self._clip_norm)
             gradients = {name: [g * factor for g in group] for name, group in gradients.items()}
-        return gradients, tf.stack(losses), norm, seconds
+        return gradients, tf.stack(losses), norm, square, seconds
 
     def _multiple(self) -> tf.Tensor:
         """What gradients are a multiple of: float16's scale of a *mean* loss, applied to sums."""
@@ -229,7 +254,8 @@ class TrainStep:
                 made = self._task.batches(step, replica * self._rows + tf.range(self._rows))
             return _of_rows(made, self._rows)
         # Not value[place]: XLA would compile anew for every place where a call begins.
-        return Batch(*tf.nest.map_structure(lambda value: tf.gather(value, place), batches))
+        cut = tf.gather if self._whole else lambda value, at: value[at]
+        return Batch(*tf.nest.map_structure(lambda value: cut(value, place), batches))
 
     def _local_sums(
         self, batch: Batch, step: tf.Tensor, replica: Any, scale: tf.Tensor
@@ -272,15 +298,15 @@ class TrainStep:
             self._ema.follow(next(iter(self._optimizers.values())).iterations)
 
 
-def _norm(gradients: Sequence[tf.Tensor], compiled: bool) -> tf.Tensor:
-    """Returns the global norm, scalar float32."""
+def _squares(gradients: Sequence[tf.Tensor], compiled: bool) -> list[tf.Tensor]:
+    """Returns the sum of squares of each gradient, scalar float32."""
     if not compiled:
-        return tf.linalg.global_norm(gradients)
+        return [2 * tf.nn.l2_loss(g) for g in gradients]
     # XLA adds one number after another, on CPUs, unless there are columns to add side by side.
     columns = [
         tf.reshape(tf.square(g), [-1, g.shape[-1] if g.shape.rank else 1]) for g in gradients
     ]
-    return tf.sqrt(tf.add_n([tf.reduce_sum(tf.reduce_sum(c, axis=0)) for c in columns]))
+    return [tf.reduce_sum(tf.reduce_sum(c, axis=0)) for c in columns]
 
 
 def _of_rows(batch: Any, rows: int) -> Batch:

@@ -17,7 +17,7 @@ DECAY_STEPS = 1_000_000
 STEPS_PER_CALL = 50
 LOG_EVERY = 100
 ROWS = 8192
-# Ours has two super-batches in the making; the others may be as many steps ahead.
+# Ours is two super-batches ahead; the others may be as many steps ahead.
 PREFETCH_STEPS = 2 * STEPS_PER_CALL
 
 
@@ -68,4 +68,4 @@ class Case:
         return dataset.shuffle(len(labels)).repeat()
 
 
-CASES = {case.name: case for case in (Case("mlp", (64,), 500), Case("cnn", (28, 28, 1), 100))}
+CASES = {case.name: case for case in (Case("mlp", (64,), 500), Case("cnn", (16, 16, 1), 200))}

@@ -29,6 +29,7 @@ from trainer.config import TrainConfig
 from trainer.data.input import PREFETCH
 from trainer.loop import jit, seeds
 from trainer.loop.agree import make_agree
+from trainer.loop.ahead import Ahead
 from trainer.loop.loop import Hooks, Loop, Metrics
 from trainer.loop.optimizer import make_optimizers
 from trainer.run.writers import make_writers
@@ -88,12 +89,11 @@ def train(case: Case, place: str, turns: Turns) -> None:
         stop_requested=lambda: False,
         agree=make_agree(strategy, spec.world_size),
         first=settle_jit,
-        figures=lambda: {"learning_rate": trained.learning_rate},
     )
     replicas = strategy.num_replicas_in_sync
     here = replicas // spec.world_size
     local = range(spec.rank * here, (spec.rank + 1) * here)
-    feeds = [_super_batches(case, replica, replicas) for replica in local]
+    feeds = [Ahead(_super_batches(case, replica, replicas)) for replica in local]
     Loop(step, strategy, feeds, config, hooks).run(0)
 
 

@@ -22,7 +22,7 @@ def _damaged() -> Iterator[Any]:
 
 def _one_step(*args: Any, **named: Any) -> Outcome:
     zero = tf.constant(0.0)
-    return Outcome(tf.constant([1.0]), tf.constant(1), tf.constant(0), tf.constant(1.0), zero)
+    return Outcome(tf.constant([1.0]), tf.constant(1), tf.constant(0), tf.constant(1.0), zero, zero)
 
 
 @pytest.mark.parametrize(

@@ -71,9 +71,9 @@ def test_a_call_that_begins_elsewhere_is_not_compiled_anew() -> None:
     compiled = step._many_compiled
     assert compiled.experimental_get_tracing_count() == 1
     code = [
-        compiled.experimental_get_compiler_ir(
-            BATCHES, tf.constant(first), tf.constant(2), zero, zero
-        )(stage="hlo")
+        compiled.experimental_get_compiler_ir(BATCHES, tf.constant([first, 2, 0]), zero)(
+            stage="hlo"
+        )
         for first in (0, 1)
     ]
     assert code[0] == code[1]  # where it begins is no constant of the program
