@@ -14,7 +14,7 @@ from trainer.data.dataset import Dataset
 from trainer.data.input import Columns, training_batches
 from trainer.loop.ahead import Ahead
 from trainer.plan import plan_lanes
-from trainer.task import Task
+from trainer.task import Task, named_rows
 
 # A few of them are in memory at once, on every replica.
 _SUPER_BATCH_BYTES = 1 << 27
@@ -41,10 +41,15 @@ def step_inputs(task: Task, columns: Columns, rows: int) -> dict[str, Any]:
         signature["seeds"] = tf.TensorSpec([rows, 2], tf.int32)
 
     def features(arrays: dict[str, tf.Tensor]) -> Any:
-        made = task.preprocess(columns.named(arrays))
-        return task.augment(made, arrays["seeds"]) if task.augments else made
+        made = named_rows("preprocess", task.preprocess(columns.named(arrays)), rows)
+        if task.augments:
+            made = named_rows("augment", task.augment(made, arrays["seeds"]), rows)
+        return made
 
-    outputs = tf.function(features).get_concrete_function(signature).structured_outputs
+    # Without AutoGraph, which wraps what is raised inside.
+    outputs = (
+        tf.function(features, autograph=False).get_concrete_function(signature).structured_outputs
+    )
     return {name: _of_rows(tf.type_spec_from_value(value), rows) for name, value in outputs.items()}
 
 

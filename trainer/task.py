@@ -164,7 +164,7 @@ class Task(tf.Module):
 
     def predictions(self, batch: Batch) -> tf.Tensor:
         """Returns what `metrics` see, [rows, …]: `probability`, `probabilities` or `prediction`."""
-        outputs = self.serve(batch.features)
+        outputs = named_rows("serve", self.serve(batch.features), batch.weight.shape[0])
         for name in ("probability", "probabilities", "prediction"):
             if name in outputs:
                 return outputs[name]
@@ -196,7 +196,7 @@ class Task(tf.Module):
             per_row = one_a_row(objective.name, objective.loss(batch, True), batch.weight)
             # The penalty counts once a global batch: over all replicas and micro-batches the
             # weights add up to what the sum is divided by.
-            loss = tf.reduce_sum(per_row * batch.weight) + self.penalty() * weight
+            loss = tf.reduce_sum(per_row * batch.weight) + penalty_of(self) * weight
             scaled = loss * scale
         variables = raw(objective.variables)
         gradients = tape.gradient(scaled, variables)
@@ -251,6 +251,8 @@ def one_a_row(name: str, loss: Any, weight: tf.Tensor) -> tf.Tensor:
       UsageError: it has another shape ([rows, 1] or a mean would be broadcast against the weights,
         and train something else), or is no floating-point number.
     """
+    if loss is None:
+        raise UsageError(f"objective {name!r}: the loss returned None: return one value a row")
     loss = tf.convert_to_tensor(loss)
     if not loss.shape.is_compatible_with(weight.shape):
         raise UsageError(
@@ -261,6 +263,43 @@ def one_a_row(name: str, loss: Any, weight: tf.Tensor) -> tf.Tensor:
     if not loss.dtype.is_floating:
         raise UsageError(f"objective {name!r}: the loss is {loss.dtype.name}, not float32")
     return tf.ensure_shape(tf.cast(loss, tf.float32), weight.shape)
+
+
+def penalty_of(task: Task) -> tf.Tensor:
+    """Returns a Task's penalty as a float32 scalar.
+
+    Raises:
+      UsageError: it is something else, which would be broadcast over the rows.
+    """
+    penalty = task.penalty()
+    if penalty is None or tf.convert_to_tensor(penalty).shape.rank != 0:
+        what = "None" if penalty is None else f"shape {tf.convert_to_tensor(penalty).shape}"
+        raise UsageError(f"penalty() returned {what}: return one number, a scalar")
+    return tf.cast(penalty, tf.float32)
+
+
+def named_rows(method: str, returned: Any, rows: int | None) -> dict[str, Any]:
+    """Returns what `preprocess`, `augment` or `serve` gave, if it is tensors by name, a row each.
+
+    Raises:
+      UsageError: it is something else; it says what `method` must return.
+    """
+    if not isinstance(returned, Mapping):
+        kind = "None" if returned is None else f"a {type(returned).__name__}"
+        raise UsageError(
+            f"{method}() returned {kind}: return a dictionary of tensors, [rows, …] each"
+        )
+    for name, value in returned.items():
+        if not isinstance(name, str):
+            raise UsageError(f"{method}() returned the key {name!r}: keys must be text")
+        shape = getattr(value, "shape", tf.TensorShape(None))
+        known = tf.TensorShape(shape)
+        if known.rank == 0 or (known.rank and not known[:1].is_compatible_with([rows])):
+            raise UsageError(
+                f"{method}(): {name!r} has shape {known} for {rows} rows: it must keep one entry a "
+                "row, in their order"
+            )
+    return dict(returned)
 
 
 def raw(variables: Sequence[Any]) -> list[Any]:

@@ -14,7 +14,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from trainer.actions import Report, check_metric, make_actions
+from trainer.actions import Action, Report, check_metric, find_own, make_actions
 from trainer.build import build
 from trainer.check.inputs import refuse_unfit
 from trainer.config import RESUMABLE_KEYS
@@ -28,7 +28,7 @@ from trainer.loop.loop import Hooks, Loop, Metrics
 from trainer.loop.step import TrainStep
 from trainer.loop.variables import matching, paths_of, task_variables
 from trainer.plan import Plan
-from trainer.run import belonging, checkpoint, faults
+from trainer.run import belonging, checkpoint, commits, faults
 from trainer.run.directory import RunDirectory
 from trainer.run.memory import memory_figures
 from trainer.run.profile import Profile
@@ -57,6 +57,8 @@ class Worker:
         self.pids = self._agree(pids)
         self.step = 0
         self.ended: str | None = None
+        self._saver: Saver | None = None
+        self._own: tuple[Action, ...] = ()
 
     def run(self, status: Status | None) -> None:
         """Builds, restores, trains, and waits for the others before it returns.
@@ -70,10 +72,16 @@ class Worker:
             refuse_unfit(trained.task, columns, self._rows)
         evaluation = self._evaluation()
         self._variables = trained.variables
+        self.step = start = self._restore()
         if plan.spec.is_chief:  # not before: what cannot be built leaves no run behind
+            self._own = find_own(config)
             self.directory.start(plan.stored, RESUMABLE_KEYS)
             self.directory.keep_dataset(plan.dataset)
-        self.step = start = self._restore()
+            self._saver = Saver(
+                self.directory.checkpoints, self._variables, self._meta,
+                keep=config.keep_checkpoints, keep_best=config.keep_best,
+                background=config.async_checkpoints == "on", say=self._say,
+            )  # fmt: skip
         assert config.steps is not None, "make_plan resolves steps"
         last = config.steps
         if start >= last:
@@ -134,9 +142,11 @@ class Worker:
     def _restore(self) -> int:
         """Loads the newest whole checkpoint, the same one on all workers; returns its step."""
         commit = None
-        config, chief = self._plan.config, self._plan.spec.is_chief
-        if chief:
+        config = self._plan.config
+        if self._plan.spec.is_chief:
             commit = checkpoint.latest(self.directory.checkpoints, self._say)
+            if commit is None and commits.steps_in(self.directory.checkpoints):
+                self._say(f"no checkpoint of {config.output} is whole: it begins anew at step 0")
         # The chief decides: what another one sees on a shared disk may be older.
         (step,) = self._agree([commit.step if commit else 0])
         self._meta = self._describe()
@@ -148,13 +158,6 @@ class Worker:
             self._say(f"resuming {config.output} from step {step}")
         elif config.init_from:
             self._warm_start(config.init_from)
-        self._saver = None
-        if chief:
-            self._saver = Saver(
-                self.directory.checkpoints, self._variables, self._meta,
-                keep=config.keep_checkpoints, keep_best=config.keep_best,
-                background=config.async_checkpoints == "on", say=self._say,
-            )  # fmt: skip
         return step
 
     def _warm_start(self, source: str) -> None:
@@ -216,6 +219,7 @@ class Worker:
             replicas=self._local_replicas(), go_on=go_on,
         )  # fmt: skip
         check_metric(config, evaluation.names)
+        evaluation.rehearse()
         return evaluation
 
     def _evaluate(self, evaluation: Evaluation | None, beat: Callable[[], None]) -> Metrics | None:
@@ -248,7 +252,8 @@ class Worker:
         )
 
         def end(reason: str = "an action ended it") -> None:
-            self.ended = self.ended or reason
+            # One line, whatever a user's action gives.
+            self.ended = self.ended or " ".join(str(reason or "an action ended it").split())
 
         actions = make_actions(
             config,
@@ -259,6 +264,7 @@ class Worker:
             mark=saver.mark_best,
             stop=end,
             say=self._say,
+            mine=self._own,
         )
 
         def write(step: int, split: str, values: Metrics) -> None:

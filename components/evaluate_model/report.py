@@ -158,7 +158,8 @@ def _slice_picture(evaluation: Evaluation, column: str, parts: list[SliceFigures
 def _training_picture(run: str) -> str:
     """The loss by step and split of `<run>/metrics.jsonl`, or nothing."""
     try:
-        lines = files.read_text(files.join(run, "metrics.jsonl")).splitlines()
+        with files.open_binary(files.join(run, "metrics.jsonl")) as file:
+            lines = file.read().decode("utf-8", errors="replace").splitlines()
     except FileNotFoundError:
         return ""
     curves: dict[str, tuple[list[int], list[float]]] = {}
@@ -167,18 +168,18 @@ def _training_picture(run: str) -> str:
         loss = entry.get("loss")
         if isinstance(loss, int | float):
             steps, losses = curves.setdefault(str(entry.get("split", "train")), ([], []))
-            steps.append(int(entry["step"]))
+            steps.append(entry["step"])
             losses.append(float(loss))
     return plots.training(curves) if any(len(s) > 1 for s, _ in curves.values()) else ""
 
 
 def _entry(line: str) -> dict[str, Any]:
-    """One line of metrics; a run that still writes may have left half of one."""
+    """One line of metrics; nothing of one that is damaged, or half written yet."""
     try:
         entry = json.loads(line)
     except json.JSONDecodeError:
         return {}
-    return entry if isinstance(entry, dict) and "step" in entry else {}
+    return entry if isinstance(entry, dict) and isinstance(entry.get("step"), int) else {}
 
 
 def write(evaluation: Evaluation, rows: Scored, path: Path) -> None:

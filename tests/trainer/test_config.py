@@ -46,6 +46,10 @@ def test_a_runs_own_config_is_a_configuration(tmp_path: Path) -> None:
         ({**NEEDED, "global_batch": 10, "microbatches": 3}, "microbatches (3) must divide"),
         ({**NEEDED, "batch_scaling": "linear"}, "batch_scaling (linear) needs base_batch"),
         ({**NEEDED, "optimizer": "adamm"}, "optimizer (adamm): input should be 'adamw'"),
+        (
+            {**NEEDED, "class_weights": "yes=2,no=1,yes=3"},
+            "'yes' stands there twice: give each class one",
+        ),
     ],
 )
 def test_wrong_values_are_named(flags: dict[str, Any], words: str) -> None:

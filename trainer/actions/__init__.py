@@ -8,7 +8,7 @@ never call a collective.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from trainer import files
 from trainer.actions import own
@@ -23,7 +23,16 @@ from trainer.config import TrainConfig
 from trainer.data.dataset import Dataset
 from trainer.run.directory import RunDirectory
 
-__all__ = ["Action", "Report", "check_metric", "check_names", "make_actions"]
+__all__ = ["Action", "Report", "check_metric", "check_names", "find_own", "make_actions"]
+
+
+def find_own(config: TrainConfig) -> tuple[Action, ...]:
+    """Returns the user's own actions; their code is imported.
+
+    Raises:
+      UsageError: one is not there.
+    """
+    return tuple(own.find(name) for name in config.actions)
 
 
 def make_actions(
@@ -36,6 +45,7 @@ def make_actions(
     mark: MarkBest,
     stop: Callable[[str], None],
     say: Callable[[str], None],
+    mine: Sequence[Action] = (),
 ) -> tuple[Action, ...]:
     """Returns the actions of a run, in the order in which they are called; the chief's.
 
@@ -50,9 +60,7 @@ def make_actions(
       mark: `Saver.mark_best`.
       stop: ends the run, with the reason; called at once if the run had stopped early before.
       say: takes a line for people.
-
-    Raises:
-      UsageError: an action of the user's is not there.
+      mine: the user's own (`find_own`); they come last.
     """
     actions: list[Action] = []
     if config.lanes is not None:  # or the task feeds itself
@@ -73,4 +81,4 @@ def make_actions(
             actions.append(EarlyStop(config, stop, evaluated))
     if tuning := hypertune(config, os.environ, say):
         actions.append(tuning)
-    return (*actions, *(own.find(name) for name in config.actions))
+    return (*actions, *mine)

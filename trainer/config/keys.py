@@ -45,7 +45,10 @@ def _mapped(value: Any) -> Any:
     if not isinstance(value, str) or value == "balanced":
         return value
     pairs = [part.rpartition("=") for part in value.split(",")]
-    return {key.strip(): weight for key, _, weight in pairs}
+    names = [key.strip() for key, _, _ in pairs]
+    if twice := sorted({name for name in names if names.count(name) > 1}):
+        raise ValueError(f"{twice[0]!r} stands there twice: give each class one weight")
+    return dict(zip(names, (weight for *_, weight in pairs), strict=True))
 
 
 Names = Annotated[tuple[str, ...], BeforeValidator(_listed)]

@@ -20,9 +20,12 @@ from trainer.data.rows import DamagedShard, read_rows
 from trainer.data.weighting import check_weights
 from trainer.errors import UsageError
 from trainer.loop.predict import rebatch
-from trainer.task import Batch, Task, one_a_row
+from trainer.task import Batch, Task, named_rows, one_a_row, penalty_of
 
 Figures = dict[str, float]
+
+# Keys of a line of metrics.jsonl that are no figures.
+TAKEN = ("step", "split")
 
 
 class Evaluation:
@@ -68,8 +71,23 @@ class Evaluation:
         with strategy.scope():
             self._losses = {o.name: keras.metrics.Mean(o.name) for o in task.objectives()}
             self._metrics = _checked(task.metrics())
-        if clash := {"loss", *(f"loss/{name}" for name in self._losses)} & self._metrics.keys():
-            raise UsageError(f"metrics(): {clash.pop()!r} is what the loop calls the mean loss")
+        taken = {*TAKEN, "loss", *(f"loss/{name}" for name in self._losses)}
+        if clash := sorted(taken & self._metrics.keys()):
+            raise UsageError(
+                f"metrics(): {clash[0]!r} is a name that the loop itself writes: take another"
+            )
+
+    def rehearse(self) -> None:
+        """Traces one step, so that what the Task gets wrong is said before the training.
+
+        Raises:
+          UsageError: what `predictions` and the metrics get does not fit.
+        """
+        signature = self._columns.signature(self._each)
+        zeros = {name: tf.zeros(spec.shape, spec.dtype) for name, spec in signature.items()}
+        self._update.get_concrete_function(
+            self._strategy.experimental_distribute_values_from_function(lambda context: zeros)
+        )
 
     @property
     def names(self) -> list[str]:
@@ -110,11 +128,12 @@ class Evaluation:
 
     def _update_one(self, arrays: dict[str, tf.Tensor]) -> None:
         features = self._task.preprocess(self._columns.named(arrays))
+        features = named_rows("preprocess", features, self._each)
         batch = Batch(features, arrays["label"], arrays["weight"])
         for objective in self._task.objectives():
             loss = one_a_row(objective.name, objective.loss(batch, False), batch.weight)
             # The penalty is part of the loss, as it is in training.
-            self._losses[objective.name].update_state(loss + self._task.penalty(), batch.weight)
+            self._losses[objective.name].update_state(loss + penalty_of(self._task), batch.weight)
         if self._metrics:
             said = self._task.predictions(batch)
             for metric in self._metrics.values():

@@ -327,6 +327,12 @@ def _of_rows(batch: Any, rows: int) -> Batch:
 def _packed(objectives: Sequence[Objective], sums: Mapping[str, Sums]) -> dict[str, Any]:
     """Returns what `train_step` gave as a nest of tensors, after a look at its shape."""
     names = [o.name for o in objectives]
+    if not isinstance(sums, Mapping) or not all(isinstance(s, Sums) for s in sums.values()):
+        kind = "None" if sums is None else f"a {type(sums).__name__}"
+        raise UsageError(
+            f"train_step returned {kind}: return a dictionary with one trainer.task.Sums for each "
+            f"of objectives(), {', '.join(names)}"
+        )
     if sorted(sums) != sorted(names):
         raise UsageError(
             f"train_step returned {', '.join(sums) or 'nothing'}: return one Sums for each of "

@@ -74,6 +74,7 @@ def find(source: str) -> Choice:
     Raises:
       UsageError: there is none, or it is not whole.
     """
+    source = source.removeprefix("file://")
     if os.path.exists(os.path.join(source, commits.COMMIT_NAME)):
         try:
             commit = commits.verify(os.path.abspath(source))

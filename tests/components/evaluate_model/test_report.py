@@ -139,7 +139,8 @@ def test_the_training_curve_and_the_baseline_are_there(tmp_path: Path) -> None:
     lines = [{"step": s, "split": "train", "loss": 1 / (s + 1)} for s in range(5)]
     lines += [{"step": s, "split": "eval", "loss": 2 / (s + 1)} for s in (1, 3)]
     whole = "\n".join(json.dumps(line) for line in lines)
-    (tmp_path / "metrics.jsonl").write_text(whole + '\n{"step": 5, "lo')
+    damaged = b'\n{"step": "five", "loss": 1}\n\xff\xfe\n[]\n{"step": 5, "lo'
+    (tmp_path / "metrics.jsonl").write_bytes(whole.encode() + damaged)
     scored = _scored("binary", 300)
     evaluation = _evaluation(scored, ("no", "yes"), str(tmp_path))
     metrics = evaluation.metrics
