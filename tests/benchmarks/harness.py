@@ -79,7 +79,9 @@ def compare(
     return result(bench, pairs, against=against, target=target, upper_bound=upper_bound)
 
 
-def in_turns(ours: Work, other: Work, measure: Callable[[Work], float], runs: int = RUNS) -> Pairs:
+def in_turns(
+    ours: Work, other: Work, measure: Callable[[Work], Any], runs: int = RUNS
+) -> list[tuple[Any, Any]]:
     """Returns what `measure` says of (ours, other), who goes first changing from pair to pair."""
     pairs = []
     for turn in range(runs):
