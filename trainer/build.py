@@ -47,6 +47,12 @@ class Trainable:
             variables |= part.variables if part is not None else {}
         return variables
 
+    def updates(self) -> int:
+        """Returns how often this process has changed the weights; any thread may ask."""
+        iterations = next(iter(self.optimizers.values())).iterations.value
+        # Of a variable with a copy on each replica, one: no collective.
+        return int(getattr(iterations, "values", [iterations])[0].numpy())
+
     def step(self, config: TrainConfig) -> TrainStep:
         """Returns the step over all of it."""
         return TrainStep(

@@ -65,8 +65,19 @@ class Worker:
 
         status: told how far the run is; None on all but the chief.
         """
+        watchdog = self._watchdog(status)
+        if self._plan.spec.world_size > 1:
+            # What the workers agree on before the first step may hang, too.
+            watchdog.start()
+        try:
+            self._run(status, watchdog)
+        finally:
+            watchdog.stop()
+
+    def _run(self, status: Status | None, watchdog: faults.Watchdog) -> None:
         plan, config = self._plan, self._plan.config
         self._trained = trained = build(config, plan.dataset, self._strategy)
+        watchdog.follow(trained.updates)
         columns = None if trained.task.feeds_itself else trained.task.columns(plan.dataset)
         if plan.choice.name == "tpu" and columns is not None:
             refuse_unfit(trained.task, columns, self._rows)
@@ -94,11 +105,8 @@ class Worker:
         config = config.model_copy(update={"steps_per_call": in_a_call})
         feeds = self._feeds(columns, start, last, in_a_call)
         step = trained.step(config)
-        with (
-            self._writer(start) as write,
-            self._watchdog(status) as watchdog,
-            self._profile() as profile,
-        ):
+        watchdog.start()
+        with self._writer(start) as write, self._profile() as profile:
 
             def beat(done: int) -> None:
                 self.step = done
@@ -291,8 +299,12 @@ class Worker:
             if status is not None:
                 status.update("failed", self.step, exit_code=EXIT_PEER_LOST, reason=reason)
 
-        # A collective gives up by itself first and says which; this catches what is no collective.
-        return faults.Watchdog(2 * self._plan.config.collective_timeout_seconds, on_stall)
+        limit = self._plan.config.collective_timeout_seconds
+        if self._plan.spec.world_size == 1:
+            # Nobody waits for it; and a call that XLA has compiled shows no step before its end.
+            return faults.Watchdog(2 * limit, on_stall)
+        hint = " (collective_timeout_seconds): another worker hangs or is much slower, see its log"
+        return faults.Watchdog(limit, on_stall, hint)
 
     def _farewell(self) -> str:
         config = self._plan.config

@@ -146,8 +146,8 @@ def build(
     """Returns the tf.distribute.Strategy of `choice`; call it before any other TensorFlow op.
 
     heartbeat_timeout_seconds: silence after which a worker counts as lost; TensorFlow itself waits
-    three seconds longer. collective_timeout_seconds: longest wait in one all-reduce, and for the
-    peers' TensorFlow servers to answer at the start. tpu_resolver: instead of the resolver of this
+    three seconds longer. collective_timeout_seconds: longest wait for the peers' TensorFlow servers
+    to answer at the start. tpu_resolver: instead of the resolver of this
     host's TPU.
 
     Raises:
@@ -205,15 +205,15 @@ def _multi_worker(
             for job, hosts in spec.tf_config()["cluster"].items()
         ],
     )
-    options = tf.distribute.experimental.CommunicationOptions(
-        timeout_seconds=collective_timeout_seconds
-    )
+    # No CommunicationOptions(timeout_seconds): for each all-reduce TensorFlow starts two threads
+    # that sleep until it is over, and a run of some ten thousand quick steps dies of them. The
+    # worker's watchdog ends a wait that is too long.
     peers = ", ".join(spec.name(rank) for rank in range(spec.world_size))
     late = f"the TensorFlow servers of {peers} did not find each other"
     try:
         # That timeout binds the workers only: the chief waits for them for ever.
         with exit_unless_done(collective_timeout_seconds, EXIT_PEER_LOST, f"error: {late}"):
-            return tf.distribute.MultiWorkerMirroredStrategy(communication_options=options)
+            return tf.distribute.MultiWorkerMirroredStrategy()
     except (
         tf.errors.DeadlineExceededError,
         tf.errors.UnavailableError,

@@ -265,7 +265,7 @@ class Cluster(_Keys):
         300,
         gt=0,
         le=_LONGEST_SECONDS,
-        description="longest wait in one all-reduce, and for TensorFlow's servers to connect",
+        description="longest wait in a step, and for TensorFlow's servers to connect",
     )
     lifeline_port: int = Field(
         0, ge=0, le=65535, description="the chief's port for signs of life; 0: any that is free"

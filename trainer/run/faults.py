@@ -111,12 +111,19 @@ class Watchdog:
 
     The stacks of all threads go to stderr first, then `on_stall(reason)` may say farewell. Time
     in which this very process was stopped (SIGSTOP) does not count.
+
+    hint: ends the reason.
     """
 
-    def __init__(self, timeout_seconds: float, on_stall: Callable[[str], None]) -> None:
+    def __init__(
+        self, timeout_seconds: float, on_stall: Callable[[str], None], hint: str = ""
+    ) -> None:
         self._timeout_seconds = timeout_seconds
         self._on_stall = on_stall
+        self._progress: Callable[[], int] = int
+        self._hint = hint
         self._beats = 0
+        self._watching = False
         self._background = Background("watchdog", self._watch)
 
     def __enter__(self) -> Self:
@@ -135,10 +142,16 @@ class Watchdog:
         """Says that the loop moves."""
         self._beats += 1
 
+    def follow(self, progress: Callable[[], int]) -> None:
+        """From now on a change of `progress()`, called in another thread, counts as a beat."""
+        self._progress = progress
+
     def start(self) -> None:
-        """Begins to watch; counts as a beat."""
+        """Begins to watch, if it does not yet; counts as a beat."""
         self.beat()
-        self._background.start()
+        if not self._watching:
+            self._watching = True
+            self._background.start()
 
     def stop(self) -> None:
         """Ends watching."""
@@ -146,18 +159,21 @@ class Watchdog:
 
     def _watch(self) -> None:
         tick = min(1.0, self._timeout_seconds / 10)
-        seen, silent, last = self._beats, 0.0, time.monotonic()
+        seen, silent, last = self._signs(), 0.0, time.monotonic()
         while not self._background.ended.wait(tick):
             now = time.monotonic()
             # A tick that took much longer than asked: this process was stopped, not its peers.
             silent, last = silent + min(now - last, 2 * tick), now
-            if seen != self._beats:
-                seen, silent = self._beats, 0.0
+            if seen != (signs := self._signs()):
+                seen, silent = signs, 0.0
             elif silent >= self._timeout_seconds:
                 self._give_up()
 
+    def _signs(self) -> tuple[int, int]:
+        return self._beats, self._progress()
+
     def _give_up(self) -> NoReturn:
-        reason = f"no progress for {self._timeout_seconds:g} s"
+        reason = f"no progress for {self._timeout_seconds:g} s{self._hint}"
         with contextlib.suppress(Exception):
             sys.stderr.write(f"castell: error: {reason}; the stacks of all threads follow\n")
             sys.stderr.flush()
@@ -177,9 +193,8 @@ def leave_peers(reason: str, farewell: Callable[[str], None]) -> NoReturn:
 # it. `Collective ops is aborted by` heads whatever reason a peer or the coordinator gave; a
 # worker's own error (in its Task or input) comes without it.
 _ABORTED = "Collective ops is aborted by:"
-_TIMED_OUT = "Collective has timed out"
 _PEER_TEXT = re.compile(
-    r"collective (ops is aborted|has timed out)|coordination ?service|stopped sending heartbeats"
+    r"collective ops is aborted|coordination ?service|stopped sending heartbeats"
     r"|connection (reset|refused)|socket closed|broken pipe|/tensorflow\.WorkerService/"
     r"|collective.*(ring|peer|cancel)",
     re.IGNORECASE,
@@ -204,11 +219,6 @@ def peer_failure(error: BaseException, own: str = "") -> str | None:
     message = str(error.message)
     if type(error).__name__ not in _ALWAYS and not _PEER_TEXT.search(message):
         return None
-    if _TIMED_OUT in message:
-        return (
-            "the wait in an all-reduce was longer than collective_timeout_seconds: another worker "
-            "hangs or is much slower, see its log"
-        )
     said = message.partition(_ABORTED)[2] or _last_line(message)
     detail = said.strip().splitlines()[0].strip() if said.strip() else type(error).__name__
     task = _TASK.search(said)

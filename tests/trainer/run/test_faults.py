@@ -162,3 +162,14 @@ The error could be from a previous operation. Restart your program to reset.
 def test_errors_of_our_own_are_no_peer_failure(tmp_path: Path) -> None:
     with processes() as start:
         start(tell_failures_apart, log=tmp_path / "log").expect(0)
+
+
+def test_what_it_follows_keeps_the_process_alive_while_it_changes() -> None:
+    steps = "itertools.chain(range(8), itertools.repeat(8))"
+    script = STALL.replace("import sys, time", "import itertools, sys, time").replace(
+        "    a_loop", f"    watchdog.follow({steps}.__next__)\n    a_loop"
+    )
+    done, seconds = run_script(script.replace("Watchdog(0.5", "Watchdog(1.0"))
+    assert done.returncode == 138
+    # Eight changes, a tenth of a second apart, and then the second.
+    assert seconds > 1.6
