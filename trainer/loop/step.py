@@ -22,12 +22,12 @@ import tensorflow as tf
 
 from trainer.config import TrainConfig
 from trainer.errors import UsageError
-from trainer.loop import fused, seeds
+from trainer.loop import fused, given, seeds
 from trainer.loop.ema import Ema
 from trainer.loop.objectives import objectives_of
 from trainer.loop.precision import LossScale
 from trainer.loop.reduce import Reduce
-from trainer.task import Batch, Objective, Sums, Task, raw
+from trainer.task import Batch, Sums, Task
 
 # Characters of XLA's account that an error repeats.
 _LONGEST_REASON = 200
@@ -193,13 +193,12 @@ class TrainStep:
             for optimizer in self._optimizers.values():
                 if isinstance(optimizer, fused.Adam):
                     prepared.enter_context(optimizer.prepared())
-            gradients, losses, norm, square, seconds = self._strategy.run(
+            gradients, losses, norm, seconds = self._strategy.run(
                 self._gradients, args=(batches, place, step)
             )
             first = self._first
-            # Finite exactly where all gradients are.
-            good = tf.math.is_finite(first(square))
-            good &= tf.reduce_all(tf.math.is_finite(first(losses)))
+            # The norm is finite exactly where all gradients are.
+            good = tf.math.is_finite(first(norm)) & tf.reduce_all(tf.math.is_finite(first(losses)))
 
             def update() -> tf.Tensor:
                 self._strategy.run(self._update, args=(gradients,))
@@ -216,11 +215,8 @@ class TrainStep:
 
     def _gradients(
         self, batches: Any, place: tf.Tensor, step: tf.Tensor
-    ) -> tuple[dict[str, list[tf.Tensor]], tf.Tensor, tf.Tensor, tf.Tensor, tf.Tensor]:
-        """In one replica: reduced and clipped gradients by objective, and what is said of them.
-
-        Which is: losses, the global norm and its square, the seconds of the reduce.
-        """
+    ) -> tuple[dict[str, list[tf.Tensor]], tf.Tensor, tf.Tensor, tf.Tensor]:
+        """In one replica: reduced and clipped gradients by objective, losses, norm, seconds."""
         replica = tf.distribute.get_replica_context().replica_id_in_sync_group
         batch = self._batch(batches, place, step, replica)
         scale = self._multiple()
@@ -233,12 +229,11 @@ class TrainStep:
             gradients[name] = [value * inverse for value in part.gradients]
             losses.append(tf.math.divide_no_nan(part.loss, part.weight))
             squares += _squares(gradients[name], self._whole)
-        square = tf.add_n(squares)
-        norm = tf.sqrt(square)
+        norm = tf.sqrt(tf.add_n(squares))
         if self._clip_norm is not None:
             factor = self._clip_norm / tf.maximum(norm, self._clip_norm)
             gradients = {name: [g * factor for g in group] for name, group in gradients.items()}
-        return gradients, tf.stack(losses), norm, square, seconds
+        return gradients, tf.stack(losses), norm, seconds
 
     def _multiple(self) -> tf.Tensor:
         """What gradients are a multiple of: float16's scale of a *mean* loss, applied to sums."""
@@ -252,7 +247,7 @@ class TrainStep:
         if self._task.feeds_itself:
             with seeds.at(step, replica):
                 made = self._task.batches(step, replica * self._rows + tf.range(self._rows))
-            return _of_rows(made, self._rows)
+            return given.of_rows(made, self._rows)
         # Not value[place]: XLA would compile anew for every place where a call begins.
         cut = tf.gather if self._whole else lambda value, at: value[at]
         return Batch(*tf.nest.map_structure(lambda value: cut(value, place), batches))
@@ -266,13 +261,13 @@ class TrainStep:
         def sums_of(values: Any, part: tf.Tensor) -> dict[str, Any]:
             with seeds.at(step, replica, part):
                 sums = self._task.train_step(Batch(*values), scale)
-            return _packed(self._objectives, sums)
+            return given.packed(self._objectives, sums)
 
         if self.compiled and self._strategy.num_replicas_in_sync > 1:
             # XLA takes forward and backward only: the reduce stays outside.
             sums_of = tf.function(sums_of, jit_compile=True, autograph=False)
         if self._microbatches == 1:
-            return _unpacked(sums_of(whole, tf.constant(0)))
+            return given.unpacked(sums_of(whole, tf.constant(0)))
         rows = self._rows // self._microbatches
 
         # One index, as XLA cannot cut between places that it does not know.
@@ -284,11 +279,11 @@ class TrainStep:
             more = sums_of(tf.nest.map_structure(lambda value: value[part], stacked), part)
             return part + 1, tf.nest.map_structure(tf.add, sums, more)
 
-        start = {o.name: _nothing(o) for o in self._objectives}
+        start = {o.name: given.nothing(o) for o in self._objectives}
         _, sums = tf.while_loop(
             lambda part, _: part < self._microbatches, add, (tf.constant(0), start)
         )
-        return _unpacked(sums)
+        return given.unpacked(sums)
 
     def _update(self, gradients: Mapping[str, list[tf.Tensor]]) -> None:
         for objective in self._objectives:
@@ -307,55 +302,3 @@ def _squares(gradients: Sequence[tf.Tensor], compiled: bool) -> list[tf.Tensor]:
         tf.reshape(tf.square(g), [-1, g.shape[-1] if g.shape.rank else 1]) for g in gradients
     ]
     return [tf.reduce_sum(tf.reduce_sum(c, axis=0)) for c in columns]
-
-
-def _of_rows(batch: Any, rows: int) -> Batch:
-    """Returns what `batches` made, if it is what was asked for."""
-    if not isinstance(batch, Batch):
-        raise UsageError(
-            f"batches() returned a {type(batch).__name__}: return a trainer.task.Batch"
-        )
-    weight = tf.convert_to_tensor(batch.weight)
-    if weight.dtype != tf.float32 or not weight.shape.is_compatible_with([rows]):
-        raise UsageError(
-            f"batches(): the weight is {weight.dtype.name}{weight.shape}: it was asked for {rows} "
-            f"rows, so return float32 [{rows}]"
-        )
-    return Batch(batch.features, batch.label, tf.ensure_shape(weight, [rows]))
-
-
-def _packed(objectives: Sequence[Objective], sums: Mapping[str, Sums]) -> dict[str, Any]:
-    """Returns what `train_step` gave as a nest of tensors, after a look at its shape."""
-    names = [o.name for o in objectives]
-    if not isinstance(sums, Mapping) or not all(isinstance(s, Sums) for s in sums.values()):
-        kind = "None" if sums is None else f"a {type(sums).__name__}"
-        raise UsageError(
-            f"train_step returned {kind}: return a dictionary with one trainer.task.Sums for each "
-            f"of objectives(), {', '.join(names)}"
-        )
-    if sorted(sums) != sorted(names):
-        raise UsageError(
-            f"train_step returned {', '.join(sums) or 'nothing'}: return one Sums for each of "
-            f"objectives(), {', '.join(names)}"
-        )
-    packed = {}
-    for objective in objectives:
-        part = sums[objective.name]
-        found = [tuple(g.shape) for g in part.gradients]
-        wanted = [tuple(v.shape) for v in objective.variables]
-        if found != wanted:
-            raise UsageError(
-                f"train_step: objective {objective.name!r} has {len(wanted)} variables and got "
-                f"{len(found)} gradients, or some of other shapes: return one each, in their order"
-            )
-        packed[objective.name] = (list(part.gradients), part.loss, part.weight)
-    return packed
-
-
-def _unpacked(sums: Mapping[str, Any]) -> dict[str, Sums]:
-    return {name: Sums(*part) for name, part in sums.items()}
-
-
-def _nothing(objective: Objective) -> Any:
-    zeros = [tf.zeros(v.shape, v.dtype) for v in raw(objective.variables)]
-    return zeros, tf.constant(0.0), tf.constant(0.0)

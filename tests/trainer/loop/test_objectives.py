@@ -7,7 +7,7 @@ import tensorflow as tf
 
 from tests.steps import TOLERANCE, Train, difference
 from trainer.errors import UsageError
-from trainer.loop.step import _of_rows
+from trainer.loop.given import of_rows
 from trainer.task import Batch
 
 TASKS = "tests.odd_tasks:"
@@ -45,6 +45,6 @@ def test_rows_that_were_not_asked_for_are_refused() -> None:
     with pytest.raises(
         UsageError, match=r"batches\(\): the weight is float32\(3,\): .* for 4 rows"
     ):
-        _of_rows(batch, 4)
+        of_rows(batch, 4)
     with pytest.raises(UsageError, match="batches\\(\\) returned a tuple"):
-        _of_rows((batch.features, batch.label), 4)
+        of_rows((batch.features, batch.label), 4)
