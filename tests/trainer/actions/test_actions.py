@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from trainer.actions import Report, check_metric, check_names, make_actions
+from trainer.actions import Report, check_metric, check_names, find_own, make_actions
 from trainer.actions.hypertune import hypertune
 from trainer.actions.metric import mode_of
 from trainer.config import TrainConfig
@@ -41,9 +41,10 @@ class Chief:
 
     def __post_init__(self) -> None:
         (self.run / "checkpoints").mkdir(parents=True, exist_ok=True)
+        config = make_config(self.run, **self.changes)
         self.actions = make_actions(
-            make_config(self.run, **self.changes), RunDirectory(str(self.run)), Dataset.nothing(),
-            replicas_here=1, start=self.start,
+            config, RunDirectory(str(self.run)), Dataset.nothing(),
+            replicas_here=1, start=self.start, mine=find_own(config),
             mark=lambda *mark: self.marked.append(mark), stop=self.stopped.append,
             say=self.said.append,
         )  # fmt: skip
