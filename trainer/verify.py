@@ -21,7 +21,7 @@ import tensorflow as tf
 
 from trainer.build import build
 from trainer.config import TrainConfig
-from trainer.errors import CastellError, Stopped, UsageError
+from trainer.errors import EXIT_DONE, CastellError, Stopped, UsageError
 from trainer.feeds import local_replicas, most_steps, start_feeds
 from trainer.loop import diagnose, seeds
 from trainer.loop.agree import make_agree
@@ -114,7 +114,12 @@ def _verify(plan: Plan, joined: Joined, steps: int, tolerance: float) -> None:
     together = train(joined.strategy, local)
     agree([0])  # who leaves first takes the others' connections along
     if plan.spec.is_chief:
-        _tell(plan, steps, replicas, (alone, together), tolerance)
+        try:
+            _tell(plan, steps, replicas, (alone, together), tolerance)
+        except ScalesWrongly:
+            # The others have done their part: to them this is an agreed end, and no loss.
+            joined.line.say_goodbye(EXIT_DONE, "the replicas were compared")
+            raise
 
 
 def _train(
