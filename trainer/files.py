@@ -26,10 +26,10 @@ def open_binary(path: str) -> BinaryIO:
     return cast(BinaryIO, filesystem.open(name, "rb", cache_type="readahead"))
 
 
-def read_text(path: str) -> str:
-    """Returns the whole file as UTF-8 text."""
+def read_text(path: str, errors: str = "strict") -> str:
+    """Returns the whole file as UTF-8 text; errors: of decoding, as `bytes.decode` takes it."""
     with open_binary(path) as file:
-        return file.read().decode("utf-8")
+        return file.read().decode("utf-8", errors)
 
 
 def size(path: str) -> int:

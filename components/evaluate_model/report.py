@@ -158,8 +158,7 @@ def _slice_picture(evaluation: Evaluation, column: str, parts: list[SliceFigures
 def _training_picture(run: str) -> str:
     """The loss by step and split of `<run>/metrics.jsonl`, or nothing."""
     try:
-        with files.open_binary(files.join(run, "metrics.jsonl")) as file:
-            lines = file.read().decode("utf-8", errors="replace").splitlines()
+        lines = files.read_text(files.join(run, "metrics.jsonl"), errors="replace").splitlines()
     except FileNotFoundError:
         return ""
     curves: dict[str, tuple[list[int], list[float]]] = {}

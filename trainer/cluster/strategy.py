@@ -147,8 +147,7 @@ def build(
 
     heartbeat_timeout_seconds: silence after which a worker counts as lost; TensorFlow itself waits
     three seconds longer. collective_timeout_seconds: longest wait for the peers' TensorFlow servers
-    to answer at the start. tpu_resolver: instead of the resolver of this
-    host's TPU.
+    to answer at the start. tpu_resolver: instead of the resolver of this host's TPU.
 
     Raises:
       UsageError: a TPU was chosen and does not answer, or spans several hosts.

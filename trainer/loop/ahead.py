@@ -11,8 +11,8 @@ from typing import Any
 class Ahead(Iterator[Any]):
     """Hands through what `source` yields, one element ahead, from a thread of its own.
 
-    Taking a finished super-batch from tf.data costs the thread that asks a millisecond or two, an
-    eighth of a call of a small model. The thread is a daemon: who leaves early waits for nothing.
+    Taking a finished super-batch from tf.data costs the thread that asks a millisecond or two, a
+    tenth of a call of a small model. The thread is a daemon: who leaves early waits for nothing.
     """
 
     def __init__(self, source: Iterator[Any]) -> None:

@@ -1,8 +1,7 @@
 """Keras' Adam and AdamW with one op a variable for the update.
 
-Keras writes them as some twenty small ops a variable, and of a small model's step those take a
-fifth. TensorFlow has it as a kernel; formulas and slots are Keras', so that a checkpoint fits
-both.
+Keras writes them as some twenty small ops a variable, which are a twentieth of a small CNN's step.
+TensorFlow has it as a kernel; formulas and slots are Keras', so that a checkpoint fits both.
 """
 
 from __future__ import annotations
