@@ -8,6 +8,14 @@ from typing import Any, BinaryIO, cast
 from fsspec.core import url_to_fs
 from fsspec.utils import get_protocol
 
+_ERRORS_OF_CLIENTS = (
+    ("aiohttp", "ClientError"),  # http(s)://
+    ("botocore.exceptions", "BotoCoreError"),  # s3://: no credentials, no such server
+    ("botocore.exceptions", "ClientError"),
+    ("gcsfs.retry", "HttpError"),  # gs://
+    ("google.auth.exceptions", "GoogleAuthError"),
+)
+
 
 def join(base: str, *parts: str) -> str:
     """Joins path parts with "/", for paths and URLs alike."""
@@ -51,9 +59,12 @@ def matching(base: str, pattern: str) -> dict[str, int]:
 
 
 def read_errors() -> tuple[type[Exception], ...]:
-    """Returns what opening and reading may raise: aiohttp's errors (http://) are no OSError."""
-    aiohttp = sys.modules.get("aiohttp")
-    return (OSError,) if aiohttp is None else (OSError, aiohttp.ClientError)
+    """Returns what opening and reading may raise.
+
+    The clients behind fsspec have errors that are no OSError; one not imported raises none.
+    """
+    clients = ((sys.modules.get(module), name) for module, name in _ERRORS_OF_CLIENTS)
+    return (OSError, *(getattr(module, name) for module, name in clients if module))
 
 
 def reason(error: Exception) -> str:

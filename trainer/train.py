@@ -18,7 +18,7 @@ from trainer.errors import EXIT_DONE, EXIT_FAULT, EXIT_PEER_LOST, CastellError, 
 from trainer.plan import Plan
 from trainer.run import faults
 from trainer.run.directory import RunDirectory
-from trainer.run.status import State, Status
+from trainer.run.status import State, Status, next_generation
 from trainer.together import losses_named, together
 from trainer.worker import Worker
 
@@ -68,8 +68,9 @@ def _status(
         yield None
         return
     hosts = plan.spec.workers or (socket.gethostname(),)
+    path = RunDirectory(plan.config.output).status
     status = Status(
-        RunDirectory(plan.config.output).status,
+        path,
         replicas=strategy.num_replicas_in_sync,
         strategy=plan.choice.name,
         strategy_reason=plan.choice.reason,
@@ -77,6 +78,7 @@ def _status(
             {"rank": rank, "host": host, "pid": pid}
             for rank, (host, pid) in enumerate(zip(hosts, worker.pids, strict=True))
         ],
+        generation=next_generation(path),
     )
     status.start()
     state: State = "failed"

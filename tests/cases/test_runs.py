@@ -48,8 +48,10 @@ def test_a_killed_worker_ends_the_other_with_138_and_a_restart_makes_up_for_it(
     chief.expect(138, timeout=20)
     assert time.monotonic() - killed < 5
     assert (status(output)["state"], status(output)["exit_code"]) == ("failed", 138)
+    assert status(output)["generation"] == 0
     log = start(run_main, flags(dataset, output), log=tmp_path / "again").expect(0)
     assert "resuming" in log
+    assert status(output)["generation"] == 1
     assert np.abs(weights(start, output) - undisturbed).max() <= TOLERANCE
     assert steps_logged(output) == list(range(50, STEPS + 1, 50))
 

@@ -79,6 +79,11 @@ def make_actions(
             actions.append(Best(config, directory.checkpoints, mark, start, evaluated))
         if config.early_stop_evals:
             actions.append(EarlyStop(config, stop, evaluated))
+    elif "best_metric" in config.model_fields_set and start == 0:
+        say(
+            f"castell: warning: best_metric ({config.best_metric}) marks no checkpoint without "
+            "evaluations on the way: set eval_every, unless an evaluator task follows this run"
+        )
     if tuning := hypertune(config, os.environ, say):
         actions.append(tuning)
     return (*actions, *mine)

@@ -38,6 +38,15 @@ def close(path: str, exit_code: int, reason: str) -> None:
             atomic.write_json(path, {**content, **end, "updated": _now()}, durable=False)
 
 
+def next_generation(path: str) -> int:
+    """Returns how many times a cluster has met for this run before, as status.json counts them."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            return int(json.load(file)["generation"]) + 1
+    except (OSError, ValueError, KeyError, TypeError):
+        return 0  # the first, or nobody can say
+
+
 def _now() -> str:
     return datetime.now(UTC).isoformat(timespec="milliseconds")
 
@@ -51,7 +60,7 @@ class Status:
       strategy: name of the strategy that was chosen.
       strategy_reason: why that one.
       workers: {"rank": int, "host": str, "pid": int} of each.
-      generation: how many times the cluster has met.
+      generation: how many times a cluster has met for this run before (`next_generation`).
     """
 
     def __init__(

@@ -112,6 +112,13 @@ def test_a_crash_between_the_save_and_the_mark_forgets_nothing(tmp_path: Path) -
     assert Chief(tmp_path, {}, start=20).marked == [(20, "loss", 0.3, "min")]
 
 
+def test_a_best_metric_that_nothing_looks_at_is_said(tmp_path: Path) -> None:
+    said = Chief(tmp_path / "run", {"best_metric": "auc", "eval_every": None}).said
+    assert [line.split(" marks")[0] for line in said] == ["castell: warning: best_metric (auc)"]
+    assert Chief(tmp_path / "run", {"best_metric": "auc"}).said == []
+    assert Chief(tmp_path / "run", {"eval_every": None}).said == []
+
+
 def test_an_unknown_metric_names_those_that_there_are(tmp_path: Path) -> None:
     chief = Chief(tmp_path, {"best_metric": "acc"})
     expected = (

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from trainer.run.status import Status, close
+from trainer.run.status import Status, close, next_generation
 
 WORKERS = [{"rank": 0, "host": "a", "pid": 1}]
 
@@ -35,6 +35,15 @@ def test_the_file_has_exactly_the_documented_keys(tmp_path: Path) -> None:
         "replicas": 2, "strategy": "mirrored", "strategy_reason": "", "generation": 0,
         "workers": WORKERS,
     }  # fmt: skip
+
+
+def test_each_start_of_a_run_is_a_generation_of_its_own(tmp_path: Path) -> None:
+    path = tmp_path / "status.json"
+    assert next_generation(str(path)) == 0
+    make(path).update("failed", 7)
+    assert next_generation(str(path)) == 1
+    path.write_text("{")
+    assert next_generation(str(path)) == 0
 
 
 def test_the_end_of_a_killed_chief_is_written_by_another_and_no_other_end_is_touched(
