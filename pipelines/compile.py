@@ -6,10 +6,12 @@ import argparse
 import importlib
 import os
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from components.image import IMAGE, IMAGE_VARIABLE
+from pipelines import settings, targets
 from pipelines.targets import TARGETS
 from trainer.errors import UsageError, suggestion
 
@@ -24,14 +26,25 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("pipeline", metavar="PIPELINE", help=", ".join(PIPELINES + COMPONENTS))
     parser.add_argument("--output", required=True, help="file to write, .yaml")
     parser.add_argument("--target", help=f"{', '.join(TARGETS)} [local]; a component has none")
-    parser.add_argument("--workers", type=int, help="default of the parameter workers [1]")
+    parser.add_argument(
+        "--workers",
+        type=int,
+        help="default of the parameter workers [1]; vertex: their number, there is no parameter",
+    )
     parser.add_argument("--image", help=f"image of every step [${IMAGE_VARIABLE} or {IMAGE}]")
+    settings.add_flags(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     """Writes the file and says so."""
     compile_to(
-        args.output, args.pipeline, target=args.target, workers=args.workers, image=args.image
+        args.output,
+        args.pipeline,
+        target=args.target,
+        workers=args.workers,
+        image=args.image,
+        flags=settings.given_flags(args),
+        settings_file=args.settings,
     )
     print(f"wrote {args.output}")
     return 0
@@ -44,11 +57,16 @@ def compile_to(
     target: str | None = None,
     workers: int | None = None,
     image: str | None = None,
+    flags: Mapping[str, str] | None = None,
+    settings_file: str | None = None,
 ) -> None:
     """Compiles `name` into the file `output`, which appears whole or not at all.
 
+    `flags` and `settings_file` say what `pipelines.settings` reads for the target.
+
     Raises:
-      UsageError: there is no such pipeline, component or target, or `output` cannot be written.
+      UsageError: there is no such pipeline, component or target, `output` cannot be written, or
+        the target's settings are wrong.
     """
     known = PIPELINES + COMPONENTS
     if name not in known:
@@ -61,8 +79,19 @@ def compile_to(
         raise UsageError(f"--workers ({workers}): must be at least 1")
     if name in COMPONENTS and (target, workers) != (None, None):
         raise UsageError(f"{name} is a component, the same everywhere: no --target, no --workers")
+    if name in COMPONENTS and (flags or settings_file):
+        raise UsageError(f"{name} is a component, the same everywhere: it has no settings")
     _check_output(Path(output))
-    _write(Path(output), _built(name, target or "local", workers or 1, image or default_image()))
+    image = image or default_image()
+    if name in COMPONENTS:
+        _write(Path(output), _component(name, image))
+        return
+    target, workers = target or "local", workers or 1
+    read = settings.read(target, flags or {}, file=settings_file)
+    _write(
+        Path(output),
+        _pipeline(targets.load(target, read, image=image, workers=workers), image, workers),
+    )
 
 
 def default_image() -> str:
@@ -70,13 +99,17 @@ def default_image() -> str:
     return os.environ.get(IMAGE_VARIABLE) or IMAGE
 
 
-def _built(name: str, target: str, workers: int, image: str) -> Any:
-    from pipelines.train_evaluate_export import build, with_image
+def _component(name: str, image: str) -> Any:
+    from pipelines.train_evaluate_export import with_image
 
-    if name in COMPONENTS:
-        module = importlib.import_module(f"components.{name}.component")
-        return with_image(getattr(module, name), image)
-    return build(TARGETS[target], image=image, workers=workers)
+    module = importlib.import_module(f"components.{name}.component")
+    return with_image(getattr(module, name), image)
+
+
+def _pipeline(target: targets.Target, image: str, workers: int) -> Any:
+    from pipelines.train_evaluate_export import build
+
+    return build(target, image=image, workers=workers)
 
 
 def _check_output(output: Path) -> None:

@@ -1,8 +1,11 @@
 """The pipeline: shard → train → evaluate → export, the last only if the evaluation passes.
 
-`build` makes it for one target; the DAG is the same for all.
+`build` makes it for one target; the DAG is the same for all, but for what a target adds after the
+export.
 """
 
+import functools
+import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -12,6 +15,7 @@ from components.evaluate_model.component import evaluate_model
 from components.export_model.component import export_model
 from components.shard_data.component import shard_data
 from components.train_model.component import train_model
+from pipelines.targets import Target
 
 NAME = "train-evaluate-export"
 
@@ -21,7 +25,20 @@ def with_image(component: Any, image: str) -> Any:
     return dsl.component(component.python_func, base_image=image, install_kfp_package=False)
 
 
-def build(place_training: Callable[[Any], None], *, image: str, workers: int) -> Any:
+def with_fixed(function: Callable[..., None], name: str, value: Any) -> Callable[..., None]:
+    """Returns the function with one parameter decided, which KFP then does not see."""
+    signature = inspect.signature(function)
+    kept = [parameter for key, parameter in signature.parameters.items() if key != name]
+
+    @functools.wraps(function)
+    def fixed(*args: Any) -> None:
+        function(**dict(zip((p.name for p in kept), args, strict=True)), **{name: value})
+
+    fixed.__signature__ = signature.replace(parameters=kept)  # type: ignore[attr-defined]
+    return fixed
+
+
+def build(target: Target, *, image: str, workers: int) -> Any:
     """Returns the pipeline, its steps running in `image`; `workers` is the parameter's default."""
     shard, train, evaluate, export = (
         with_image(component, image)
@@ -61,7 +78,7 @@ def build(place_training: Callable[[Any], None], *, image: str, workers: int) ->
             seed: of the split and the shuffle.
             shard_options: the other options of `castell shard`.
             task: tabular, or your own as pkg.module:Class.
-            workers: worker processes that train together, on the training step's machine.
+            workers: workers that train together.
             steps: optimizer steps in all; 0: by epochs.
             epochs: passes over the training split; 0: the trainer's default.
             config: further keys of the trainer and of the Task.
@@ -76,10 +93,13 @@ def build(place_training: Callable[[Any], None], *, image: str, workers: int) ->
         ).set_display_name("Shard")  # fmt: skip
         dataset = sharded.outputs["dataset"]
 
-        training = train(
-            dataset=dataset, task=task, workers=workers, steps=steps, epochs=epochs, config=config
-        ).set_display_name("Train")
-        place_training(training)
+        training = target.train(
+            train,
+            {
+                "dataset": dataset, "task": task, "workers": workers, "steps": steps,
+                "epochs": epochs, "config": config,
+            },
+        ).set_display_name("Train")  # fmt: skip
         run = training.outputs["run"]
 
         evaluated = evaluate(
@@ -87,8 +107,12 @@ def build(place_training: Callable[[Any], None], *, image: str, workers: int) ->
         ).set_display_name("Evaluate")
 
         with dsl.If(evaluated.outputs["Output"] == True, name="passed"):  # noqa: E712
-            export(dataset=dataset, run=run, formats=formats).set_display_name("Export")
+            exported = export(dataset=dataset, run=run, formats=formats).set_display_name("Export")
+            target.release(exported.outputs["model"])
 
+    function: Callable[..., None] = pipeline
+    if target.fixed_workers is not None:
+        function = with_fixed(pipeline, "workers", target.fixed_workers)
     return dsl.pipeline(
-        pipeline, name=NAME, description="Shard, train, evaluate; export if the verdict passes."
+        function, name=NAME, description="Shard, train, evaluate; export if the verdict passes."
     )

@@ -2,8 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 
-def place(training: Any) -> None:
-    """Leaves the training task as it is: `kfp.local` knows no resources."""
+@dataclass(frozen=True)
+class Local:
+    """`kfp.local` knows no resources: the training task stays as it is."""
+
+    fixed_workers: int | None = None
+
+    def train(self, component: Any, inputs: Mapping[str, Any]) -> Any:
+        """Returns the plain task."""
+        return component(**inputs)
+
+    def release(self, model: Any) -> None:
+        """Nothing follows the export."""
+
+
+def target(settings: None, *, image: str, workers: int) -> Local:
+    """Returns the target; there is nothing to set."""
+    return Local()

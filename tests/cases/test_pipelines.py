@@ -44,7 +44,11 @@ def test_every_parameter_reaches_its_step_as_an_input(target: str) -> None:
     }
     assert set(document["root"]["inputDefinitions"]["parameters"]) <= used
     workers = tasks["train-model"]["inputs"]["parameters"]["workers"]
-    assert workers == {"componentInputParameter": "workers"}
+    if target == "vertex":  # one a replica; how many replicas there are is no parameter
+        assert workers == {"runtimeValue": {"constant": 1.0}}
+        assert "workers" not in document["root"]["inputDefinitions"]["parameters"]
+    else:
+        assert workers == {"componentInputParameter": "workers"}
 
 
 @pytest.mark.timeout(120)

@@ -19,7 +19,11 @@ def test_the_pipeline_is_valid_for_every_target(target: str) -> None:
     spec, executors = ir.pipeline_spec(document), ir.deployment(document).executors
     assert spec.pipeline_info.name == "train-evaluate-export"
     assert set(executors) == {f"exec-{name.replace('_', '-')}" for name in COMPONENTS}
-    assert {str(e.container.image) for e in executors.values()} == {"castell:0.1.0"}
+    images = {name: str(e.container.image) for name, e in executors.items()}
+    if target == "vertex":
+        launcher = images.pop("exec-train-model")
+        assert launcher.startswith("gcr.io/ml-pipeline/google-cloud-pipeline-components:2.")
+    assert set(images.values()) == {"castell:0.1.0"}
 
 
 @pytest.mark.parametrize("target", ir.TARGETS)
@@ -36,15 +40,21 @@ def test_export_waits_for_the_verdict(target: str) -> None:
 
 
 @pytest.mark.parametrize("target", ["kfp", "vertex"])
-def test_targets_differ_in_the_resources_of_training_alone(target: str) -> None:
+def test_targets_differ_in_the_training_step_alone(target: str) -> None:
     local, other = ir.document(PIPELINE, "local"), ir.document(PIPELINE, target)
-    container = other["deploymentSpec"]["executors"]["exec-train-model"]["container"]
-    assert container.pop("resources")
+    for document in (local, other):
+        assert document["deploymentSpec"]["executors"].pop("exec-train-model")
+        assert document["components"].pop("comp-train-model")
+        task = document["root"]["dag"]["tasks"]["train-model"]
+        assert task["inputs"]["parameters"].pop("workers")
+        # Known when it is compiled, or given to each run.
+        workers = document["root"]["inputDefinitions"]["parameters"].pop("workers", None)
+        assert (workers is None) == (document is other and target == "vertex")
     assert other == local
 
 
 def test_no_step_installs_anything_and_all_run_in_one_image() -> None:
-    document = ir.document(PIPELINE, "vertex", "registry.example/castell@sha256:0")
+    document = ir.document(PIPELINE, "kfp", "registry.example/castell@sha256:0")
     for executor in document["deploymentSpec"]["executors"].values():
         assert executor["container"]["image"] == "registry.example/castell@sha256:0"
         assert "pip" not in json.dumps(executor["container"]["command"])
