@@ -7,10 +7,6 @@
 # https://cloud.google.com/monitoring/api/metrics_gcp_a_b#gcp-aiplatform
 # https://cloud.google.com/vertex-ai/docs/pipelines/logging
 
-locals {
-  seconds_an_hour = 60 * 60
-}
-
 resource "google_monitoring_notification_channel" "email" {
   for_each = toset(var.alert_emails)
 
@@ -31,7 +27,7 @@ resource "google_monitoring_alert_policy" "stalled_run" {
     condition_threshold {
       filter          = "resource.type = \"aiplatform.googleapis.com/PipelineJob\" AND metric.type = \"aiplatform.googleapis.com/pipelinejob/duration\""
       comparison      = "COMPARISON_GT"
-      threshold_value = var.max_run_hours * local.seconds_an_hour
+      threshold_value = var.max_run_hours * 60 * 60
       duration        = "0s"
 
       aggregations {

@@ -1,8 +1,6 @@
 # Keys of our own for all that lies still: one a service, so that a grant reaches no further.
 
 locals {
-  seconds_a_day = 24 * 60 * 60
-
   # Who encrypts with which key: the service's agent, never a person and none of our accounts.
   key_users = {
     storage  = data.google_storage_project_service_account.agent.member
@@ -21,12 +19,13 @@ resource "google_kms_key_ring" "this" {
 resource "google_kms_crypto_key" "this" {
   for_each = toset(["storage", "registry", "vertex"])
 
-  name            = each.key
-  key_ring        = google_kms_key_ring.this.id
-  purpose         = "ENCRYPT_DECRYPT"
-  rotation_period = "${var.key_rotation_days * local.seconds_a_day}s"
-  # A mistake can be taken back for a month.
-  destroy_scheduled_duration = "${30 * local.seconds_a_day}s"
+  name     = each.key
+  key_ring = google_kms_key_ring.this.id
+  purpose  = "ENCRYPT_DECRYPT"
+  # 90 days, as CIS asks; older versions go on decrypting. Written out: scanners do no sums.
+  rotation_period = "7776000s"
+  # 30 days in which a mistake can be taken back.
+  destroy_scheduled_duration = "2592000s"
 
   version_template {
     algorithm        = "GOOGLE_SYMMETRIC_ENCRYPTION"

@@ -21,7 +21,7 @@ resource "google_artifact_registry_repository" "images" {
 
     condition {
       tag_state  = "UNTAGGED"
-      older_than = "${var.untagged_image_days * local.seconds_a_day}s"
+      older_than = "${var.untagged_image_days * 24 * 60 * 60}s"
     }
   }
 

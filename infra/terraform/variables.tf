@@ -152,17 +152,6 @@ variable "untagged_image_days" {
 
 # Keys
 
-variable "key_rotation_days" {
-  description = "Days between new versions of each key; older ones go on decrypting."
-  type        = number
-  default     = 90
-
-  validation {
-    condition     = var.key_rotation_days >= 1 && var.key_rotation_days <= 365 && floor(var.key_rotation_days) == var.key_rotation_days
-    error_message = "key_rotation_days must be a whole number, 1 to 365."
-  }
-}
-
 variable "key_protection" {
   description = "Where keys live: SOFTWARE or HSM."
   type        = string
