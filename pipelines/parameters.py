@@ -47,6 +47,18 @@ def parse(texts: Sequence[str], declared: Mapping[str, Mapping[str, Any]]) -> di
     }
 
 
+def check_thresholds(arguments: Mapping[str, Any]) -> None:
+    """Reads the rules of an argument `thresholds`, so that a wrong one costs no hours of training.
+
+    Raises:
+      UsageError: it is no rule.
+    """
+    from components.evaluate_model import gate
+
+    for rule in arguments.get("thresholds", ()):
+        gate.parse(rule)
+
+
 def table(declared: Mapping[str, Mapping[str, Any]]) -> list[str]:
     """Returns a line a parameter: name, how it is written, default, meaning."""
     lines = []

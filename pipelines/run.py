@@ -20,6 +20,7 @@ from typing import Any
 
 from pipelines import parameters
 from pipelines.compile import PIPELINES, compile_to
+from pipelines.compiled import Compiled
 from pipelines.console import Console
 from pipelines.stopping import stops_passed_on
 from trainer.errors import EXIT_USAGE, CastellError, Stopped, UsageError, suggestion
@@ -86,10 +87,10 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError(f"--runner {args.runner!r}{near}: there is {', '.join(RUNNERS)}")
     with _compiled(args.pipeline) as file:
         if args.params:
-            print("\n".join(parameters.table(_declared(file))))
+            print("\n".join(parameters.table(Compiled.read(file).parameters)))
             return 0
         finished = run_compiled(file, args.param, workdir=args.workdir, verbose=args.verbose)
-        skipped = [step for step in _steps(file) if step not in finished.steps]
+        skipped = [step for step in Compiled.read(file).steps if step not in finished.steps]
     for step in skipped:
         print(f"▸ {step}\n    skipped: the condition on it does not hold")
     print(f"artifacts: {finished.root}")
@@ -111,8 +112,9 @@ def run_compiled(
     """
     from kfp import components, local
 
-    arguments = params if isinstance(params, Mapping) else parameters.parse(params, _declared(file))
-    _check_thresholds(arguments.get("thresholds", ()))
+    declared = Compiled.read(file).parameters
+    arguments = params if isinstance(params, Mapping) else parameters.parse(params, declared)
+    parameters.check_thresholds(arguments)
     pipeline = components.load_component_from_file(file)
     # Steps write to a pipe: without this their lines would come in blocks, at the end.
     os.environ.setdefault("PYTHONUNBUFFERED", "1")
@@ -167,35 +169,6 @@ def _compiled(pipeline: str) -> Iterator[str]:
         yield file
 
 
-def _read(file: str) -> dict[str, Any]:
-    import yaml
-
-    try:
-        compiled = yaml.safe_load(Path(file).read_text())
-        if not {"root", "components"} <= set(compiled):
-            raise KeyError
-    except (KeyError, TypeError, yaml.YAMLError):
-        raise UsageError(f"{file} is not a compiled pipeline") from None
-    return dict(compiled)
-
-
-def _steps(file: str) -> list[str]:
-    """Returns the names of all steps that a compiled pipeline may run."""
-    components: dict[str, Any] = _read(file)["components"]
-    return [n.removeprefix("comp-") for n, c in components.items() if "executorLabel" in c]
-
-
-def _declared(file: str) -> dict[str, Any]:
-    """Returns the parameters of a compiled pipeline, as its IR declares them."""
-    inputs = _read(file)["root"].get("inputDefinitions", {})
-    if inputs.get("artifacts"):
-        raise UsageError(
-            f"{file} takes artifacts ({', '.join(inputs['artifacts'])}), which cannot be given "
-            "here: run a pipeline, or the step's own command"
-        )
-    return dict(inputs.get("parameters", {}))
-
-
 def _is_artifact(path: Path) -> bool:
     return path.name != "executor_output.json"
 
@@ -203,11 +176,3 @@ def _is_artifact(path: Path) -> bool:
 def _start_time(name: str) -> str:
     """Returns what kfp.local puts at the end of a run's name: 2026-01-31-12-59-59-123456."""
     return "-".join(name.split("-")[-7:])
-
-
-def _check_thresholds(written: Any) -> None:
-    """A rule that cannot be read is said now, not after hours of training."""
-    from components.evaluate_model.gate import parse
-
-    for rule in written:
-        parse(rule)
