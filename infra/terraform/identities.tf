@@ -17,6 +17,29 @@ locals {
   }
   member = { for name, account in google_service_account.this : name => account.member }
 
+  # Vertex AI uploads a job's curves in the name of the job's account.
+  curves = [
+    "aiplatform.tensorboardExperiments.create",
+    "aiplatform.tensorboardExperiments.get",
+    "aiplatform.tensorboardExperiments.list",
+    "aiplatform.tensorboardExperiments.update",
+    "aiplatform.tensorboardExperiments.write",
+    "aiplatform.tensorboardRuns.batchCreate",
+    "aiplatform.tensorboardRuns.create",
+    "aiplatform.tensorboardRuns.get",
+    "aiplatform.tensorboardRuns.list",
+    "aiplatform.tensorboardRuns.update",
+    "aiplatform.tensorboardRuns.write",
+    "aiplatform.tensorboardTimeSeries.batchCreate",
+    "aiplatform.tensorboardTimeSeries.batchRead",
+    "aiplatform.tensorboardTimeSeries.create",
+    "aiplatform.tensorboardTimeSeries.get",
+    "aiplatform.tensorboardTimeSeries.list",
+    "aiplatform.tensorboardTimeSeries.read",
+    "aiplatform.tensorboardTimeSeries.update",
+    "aiplatform.tensorboards.get",
+  ]
+
   # Vertex AI permissions, by account.
   permissions = {
     submitter = [
@@ -31,14 +54,21 @@ locals {
       "aiplatform.schedules.get",
       "aiplatform.schedules.list",
       "aiplatform.schedules.update",
+      # Notes the run in the setting `experiment`.
+      "aiplatform.contexts.addContextChildren",
+      "aiplatform.contexts.create",
+      "aiplatform.contexts.get",
+      "aiplatform.contexts.list",
+      "aiplatform.metadataStores.create",
+      "aiplatform.metadataStores.get",
     ]
-    pipeline = [
+    # With the curves, as a training job for which no account is named runs as the pipeline.
+    pipeline = concat(local.curves, [
       # The training job.
       "aiplatform.customJobs.cancel",
       "aiplatform.customJobs.create",
       "aiplatform.customJobs.get",
       "aiplatform.customJobs.list",
-      "aiplatform.tensorboards.get",
       # The model registry and endpoints.
       "aiplatform.models.get",
       "aiplatform.models.list",
@@ -73,29 +103,8 @@ locals {
       "aiplatform.metadataStores.get",
       # Models and endpoints are changed by operations that are waited for.
       "aiplatform.operations.list",
-    ]
-    # Curves: Vertex AI uploads them in the name of the job's account.
-    training = [
-      "aiplatform.tensorboardExperiments.create",
-      "aiplatform.tensorboardExperiments.get",
-      "aiplatform.tensorboardExperiments.list",
-      "aiplatform.tensorboardExperiments.update",
-      "aiplatform.tensorboardExperiments.write",
-      "aiplatform.tensorboardRuns.batchCreate",
-      "aiplatform.tensorboardRuns.create",
-      "aiplatform.tensorboardRuns.get",
-      "aiplatform.tensorboardRuns.list",
-      "aiplatform.tensorboardRuns.update",
-      "aiplatform.tensorboardRuns.write",
-      "aiplatform.tensorboardTimeSeries.batchCreate",
-      "aiplatform.tensorboardTimeSeries.batchRead",
-      "aiplatform.tensorboardTimeSeries.create",
-      "aiplatform.tensorboardTimeSeries.get",
-      "aiplatform.tensorboardTimeSeries.list",
-      "aiplatform.tensorboardTimeSeries.read",
-      "aiplatform.tensorboardTimeSeries.update",
-      "aiplatform.tensorboards.get",
-    ]
+    ])
+    training = local.curves
   }
 
   # Roles that only a project has.

@@ -9,18 +9,18 @@ locals {
     for connection in google_service_networking_connection.peering :
     "projects/${data.google_project.this.number}/global/networks/${google_compute_network.this[0].name}"
   ])
-  psc_network_attachment = one(google_compute_network_attachment.jobs[*].id)
+  psc_attachment = one(google_compute_network_attachment.jobs[*].id)
 
   vertex = {
-    project                = var.project
-    location               = var.location
-    pipeline_root          = local.pipeline_root
-    service_account        = google_service_account.this["pipeline"].email
-    network                = local.network
-    psc_network_attachment = local.psc_network_attachment
-    encryption_key         = google_kms_crypto_key.this["vertex"].id
-    tensorboard            = google_vertex_ai_tensorboard.this.name
-    labels                 = local.labels
+    project         = var.project
+    location        = var.location
+    pipeline_root   = local.pipeline_root
+    service_account = google_service_account.this["pipeline"].email
+    network         = local.network
+    psc_attachment  = local.psc_attachment
+    kms_key         = google_kms_crypto_key.this["vertex"].id
+    tensorboard     = google_vertex_ai_tensorboard.this.name
+    labels          = local.labels
   }
 }
 
@@ -49,14 +49,14 @@ output "network" {
   value       = local.vertex.network
 }
 
-output "psc_network_attachment" {
-  description = "Setting `psc_network_attachment`; null unless network_access is psc."
-  value       = local.vertex.psc_network_attachment
+output "psc_attachment" {
+  description = "Setting `psc_attachment`; null unless network_access is psc."
+  value       = local.vertex.psc_attachment
 }
 
-output "encryption_key" {
-  description = "Setting `encryption_key`."
-  value       = local.vertex.encryption_key
+output "kms_key" {
+  description = "Setting `kms_key`."
+  value       = local.vertex.kms_key
   # A run that starts before the agent may use the key fails.
   depends_on = [google_kms_crypto_key_iam_member.agent]
 }
@@ -64,6 +64,11 @@ output "encryption_key" {
 output "tensorboard" {
   description = "Setting `tensorboard`."
   value       = local.vertex.tensorboard
+}
+
+output "base_output_directory" {
+  description = "Setting `base_output_directory`: TensorBoard reads logs from there."
+  value       = local.vertex.base_output_directory
 }
 
 output "labels" {

@@ -42,7 +42,7 @@ run "psc_is_the_default_and_excludes_peering" {
     error_message = "psc must make an attachment and no peering"
   }
   assert {
-    condition     = output.network == null && output.psc_network_attachment != null
+    condition     = output.network == null && output.psc_attachment != null
     error_message = "only the attachment may be a setting"
   }
   assert {
@@ -62,7 +62,7 @@ run "peering_names_the_network_by_number_and_excludes_psc" {
     error_message = "Vertex AI takes a network by the project's number"
   }
   assert {
-    condition     = output.psc_network_attachment == null && length(google_project_iam_member.attachment_user) == 0
+    condition     = output.psc_attachment == null && length(google_project_iam_member.attachment_user) == 0
     error_message = "peering must leave nothing of psc"
   }
 }
@@ -74,7 +74,7 @@ run "no_network_makes_none" {
     network_access = "none"
   }
   assert {
-    condition     = length(google_compute_network.this) == 0 && output.network == null && output.psc_network_attachment == null
+    condition     = length(google_compute_network.this) == 0 && output.network == null && output.psc_attachment == null
     error_message = "none must make no network"
   }
 }
@@ -96,8 +96,8 @@ run "the_settings_hold_what_submit_needs" {
   }
   assert {
     condition = toset(keys(yamldecode(output.settings).vertex)) == toset([
-      "project", "location", "pipeline_root", "service_account", "psc_network_attachment",
-      "encryption_key", "tensorboard", "labels",
+      "project", "location", "pipeline_root", "service_account", "psc_attachment",
+      "kms_key", "tensorboard", "base_output_directory", "labels",
     ])
     error_message = "settings and `castell submit` must agree"
   }
