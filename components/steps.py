@@ -65,32 +65,6 @@ def whole_numbers(value: Any) -> Any:
 
 
 @contextmanager
-def resumable_output(artifact: Artifact) -> Iterator[str]:
-    """As `local_output`, for a directory that a retry goes on from.
-
-    What an earlier try left in gs:// is there at the start, and what this one leaves is put there
-    however it ends.
-    """
-    target = location(artifact)
-    if target == artifact.path:
-        yield target
-        return
-    import fsspec
-
-    with tempfile.TemporaryDirectory() as directory:
-        part = Path(directory, Path(target).name)
-        filesystem, name = fsspec.core.url_to_fs(target)
-        if filesystem.exists(name):
-            filesystem.get(name, str(part), recursive=True)
-        try:
-            yield str(part)
-        finally:
-            if part.exists():
-                # Onto a directory that is there, `put` would put it inside.
-                filesystem.put(f"{part}/", f"{name}/", recursive=True)
-
-
-@contextmanager
 def local_input(artifact: Artifact) -> Iterator[str]:
     """Yields a local path of a directory; one in gs:// is copied for the time being.
 

@@ -30,7 +30,7 @@ def start() -> Iterator[Callable[..., Worker]]:
         yield starter
 
 
-def flags(dataset: Dataset, output: Path, **changes: Any) -> list[str]:
+def flags(dataset: Dataset, output: Path | str, **changes: Any) -> list[str]:
     values = {
         "data": dataset.path, "output": output, "steps": STEPS, "global_batch": 64,
         "hidden": "16", "checkpoint_every": 100, "log_every": 50, "steps_per_call": 10,

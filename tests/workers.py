@@ -64,9 +64,12 @@ class Worker:
         """Waits until `condition`, which must come while the process lives."""
         deadline = time.monotonic() + timeout
         while not condition():
-            assert self._process.is_alive(), f"ended ({self._process.exitcode}):\n{self.output}"
+            assert self.is_alive(), f"ended ({self.wait(0)}):\n{self.output}"
             assert time.monotonic() < deadline, f"nothing after {timeout} s:\n{self.output}"
             time.sleep(0.02)
+
+    def is_alive(self) -> bool:
+        return self._process.is_alive()
 
     def end(self) -> None:
         if self._process.is_alive():

@@ -62,6 +62,16 @@ def _run(arguments: list[str], prog: str) -> int:
 
         return tpu.run(config, spec)
     tolerate("stdout")  # only here: what --help and --check print is their result
+    from trainer.run import directory
+
+    if directory.is_elsewhere(config.output):
+        from trainer.supervise import supervise
+
+        return supervise(config, spec, arguments)
+    if directory.COPIES_VARIABLE in os.environ:
+        from trainer.run.child import die_with_parent
+
+        die_with_parent()  # who copies is gone: what is done here would be seen by nobody
     if spec.role == "evaluator":
         return _evaluate(config, spec)
     from trainer.plan import make_plan
@@ -182,12 +192,13 @@ def _start_workers(plan: Any, max_restarts: int) -> int:
     import dataclasses
 
     from trainer.cluster.local import run_local
+    from trainer.run.directory import RunDirectory
 
     fates: list[str] = []
     code = run_local(
         plan.spec.world_size,
         lambda spec: work(dataclasses.replace(plan, spec=spec)),
-        os.path.join(plan.config.output, "logs"),
+        RunDirectory(plan.config.output).logs,
         max_restarts=max_restarts,
         on_failure=fates.append,
     )

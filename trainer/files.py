@@ -58,13 +58,14 @@ def matching(base: str, pattern: str) -> dict[str, int]:
     }
 
 
-def read_errors() -> tuple[type[Exception], ...]:
-    """Returns what opening and reading may raise.
+def read_errors(*more: type[Exception]) -> tuple[type[Exception], ...]:
+    """Returns what opening and reading may raise, and `more`.
 
-    The clients behind fsspec have errors that are no OSError; one not imported raises none.
+    The clients behind fsspec have errors that are no OSError. A client is imported when it is first
+    used, so ask afterwards: in the `except` line itself.
     """
     clients = ((sys.modules.get(module), name) for module, name in _ERRORS_OF_CLIENTS)
-    return (OSError, *(getattr(module, name) for module, name in clients if module))
+    return (*more, OSError, *(getattr(module, name) for module, name in clients if module))
 
 
 def reason(error: Exception) -> str:

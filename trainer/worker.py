@@ -19,7 +19,7 @@ from trainer.build import build
 from trainer.check.inputs import refuse_unfit
 from trainer.config import RESUMABLE_KEYS
 from trainer.data.input import Columns
-from trainer.errors import EXIT_PEER_LOST, UsageError
+from trainer.errors import EXIT_PEER_LOST, PeerLost, UsageError
 from trainer.feeds import local_replicas, most_steps, start_feeds
 from trainer.loop import diagnose, jit
 from trainer.loop.agree import make_agree
@@ -29,6 +29,7 @@ from trainer.loop.step import TrainStep
 from trainer.loop.variables import matching, paths_of, task_variables
 from trainer.plan import Plan
 from trainer.run import belonging, checkpoint, commits, faults
+from trainer.run.commits import Commit
 from trainer.run.directory import RunDirectory
 from trainer.run.memory import memory_figures
 from trainer.run.profile import Profile
@@ -159,7 +160,7 @@ class Worker:
         (step,) = self._agree([commit.step if commit else 0])
         self._meta = self._describe()
         if step:
-            commit = commit or checkpoint.commit_at(self.directory.checkpoints, step)
+            commit = commit or self._commit_at(step)
             belonging.check(commit, self._meta[belonging.CONFIG])
             checkpoint.restore(commit, self._variables)
             self._meta["compiled"] = commit.meta.get("compiled")
@@ -167,6 +168,17 @@ class Worker:
         elif config.init_from:
             self._warm_start(config.init_from)
         return step
+
+    def _commit_at(self, step: int) -> Commit:
+        """Returns the commit that the chief goes on from, as this worker sees it."""
+        directory = self.directory.checkpoints
+        if step not in commits.steps_in(directory):
+            raise PeerLost(
+                f"the chief goes on from step {step}, which this worker does not see in "
+                f"{directory}: it was written while the workers started, or they share no disk; "
+                "start all of them again"
+            )
+        return commits.commit_at(directory, step)
 
     def _warm_start(self, source: str) -> None:
         task = self._trained.task

@@ -11,13 +11,12 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 from trainer import errors
+from trainer.run.child import stops_passed_on
 
 _MEANINGS = {
     errors.EXIT_FAULT: "an error of the Task or of castell; its traceback stands above",
@@ -64,36 +63,7 @@ def train(*, data: str, output: str, task: str, workers: int, config: Mapping[st
 
 def run(command: Sequence[str]) -> int:
     """Runs `command` on this process's own stdout and stderr and returns its exit code."""
-    with _stops_passed_on() as started:
+    with stops_passed_on() as started:
         child = subprocess.Popen(command)
         started(child)
         return child.wait()
-
-
-@contextmanager
-def _stops_passed_on() -> Iterator[Any]:
-    """Sends SIGTERM on to the child, also one that comes before the child is there.
-
-    SIGINT is only outlived: a terminal sends it to the child as well.
-    """
-    children: list[subprocess.Popen[bytes]] = []
-    early: list[int] = []
-
-    def pass_on(signum: int, frame: FrameType | None) -> None:
-        for child in children:
-            child.send_signal(signum)
-        if not children:
-            early.append(signum)
-
-    def started(child: subprocess.Popen[bytes]) -> None:
-        children.append(child)
-        for signum in early:
-            child.send_signal(signum)
-
-    handlers = {signal.SIGTERM: pass_on, signal.SIGINT: lambda signum, frame: None}
-    before = {signum: signal.signal(signum, handler) for signum, handler in handlers.items()}
-    try:
-        yield started
-    finally:
-        for signum, handler in before.items():
-            signal.signal(signum, handler)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from components.steps import Artifact, location, one_line_ends, resumable_output, whole_numbers
+from components.steps import Artifact, location, one_line_ends, whole_numbers
 from components.train_model.launch import train
 from trainer import files
 from trainer.errors import UsageError
@@ -21,10 +21,9 @@ def run(
         keys = {**whole_numbers(config), **{k: v for k, v in lengths.items() if v}}
         if workers < 1:
             raise UsageError(f"workers ({workers}): must be at least 1")
-        with resumable_output(run) as output:
-            data = location(dataset)
-            train(data=data, output=output, task=task, workers=workers, config=keys)
-            run.metadata.update(_outcome(output))
+        output = location(run)
+        train(data=location(dataset), output=output, task=task, workers=workers, config=keys)
+        run.metadata.update(_outcome(output))
         run.metadata["dataset_fingerprint"] = dataset.metadata.get("fingerprint", "")
 
 

@@ -8,7 +8,6 @@ share of cores and GPUs, and a log file (the chief keeps the terminal).
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import json
 import os
 import signal
@@ -22,11 +21,11 @@ from trainer.cluster import devices
 from trainer.cluster.resolve import without_cluster
 from trainer.cluster.spec import ClusterSpec
 from trainer.errors import EXIT_FAULT, EXIT_STOPPED, CastellError
+from trainer.run.child import die_with_parent
 from trainer.streams import tolerate
 
 Body = Callable[[ClusterSpec], int]
 
-_PR_SET_PDEATHSIG = 1
 _PASSED_ON = (signal.SIGTERM, signal.SIGINT)
 
 
@@ -94,8 +93,7 @@ def _settle(spec: ClusterSpec, parent: int, log: Path | None) -> None:
     for number in _PASSED_ON:
         signal.signal(number, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, _PASSED_ON)
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
+    die_with_parent()
     if os.getppid() != parent:  # it ended before the line above
         os._exit(EXIT_STOPPED)
     if log:

@@ -11,7 +11,6 @@ import random
 import signal
 import socket
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -43,8 +42,7 @@ def run_local(
 
     body: gets the process's ClusterSpec and returns its exit code; an exception that is not a
     CastellError is printed with its traceback and counts as 1. log_directory: where
-    `worker-<rank>.log` of all but the chief go; made if missing, logs are appended to; for a URL a
-    temporary directory stands in, which is said.
+    `worker-<rank>.log` of all but the chief go; made if missing, logs are appended to.
     grace_seconds: how long the others may take to leave once a worker has failed. After a second
     they are told to (SIGTERM: who still waits for the others to come has no connection whose loss
     would say so), in the end made to; a checkpoint that is being written is lost then, those before
@@ -104,10 +102,6 @@ def _stopped_within(seconds: float, asked: Asked) -> bool:
 
 
 def _log_directory(wanted: str) -> Path:
-    if "://" in wanted:
-        directory = Path(tempfile.mkdtemp(prefix="castell-logs-"))
-        print(f"logs of the other workers: {directory}", file=sys.stderr)
-        return directory
     directory = Path(wanted)
     try:
         directory.mkdir(parents=True, exist_ok=True)

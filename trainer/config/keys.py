@@ -192,7 +192,9 @@ class Numbers(_Keys):
 class Keeping(_Keys):
     """What is written, how often, and what ends the run early."""
 
-    output: str = Field(description="run directory; an unfinished run there is resumed")
+    output: str = Field(
+        description="run directory, also in gs:// or s3://; an unfinished run there is resumed"
+    )
     checkpoint_every: int = Field(1000, gt=0, description="steps between checkpoints")
     keep_checkpoints: int = Field(3, gt=0, description="newest checkpoints that are kept")
     async_checkpoints: Literal["on", "off"] = Field(

@@ -121,8 +121,6 @@ class Dataset:
 
 
 def _read(path: str, name: str) -> str:
-    # A URL's scheme that fsspec does not know, or a package that it would need for it.
-    unreadable: tuple[type[Exception], ...] = (ValueError, ImportError, *files.read_errors())
     try:
         return files.read_text(files.join(path, name))
     except (FileNotFoundError, NotADirectoryError) as error:
@@ -132,7 +130,8 @@ def _read(path: str, name: str) -> str:
         ) from None
     except UnicodeDecodeError:
         raise UsageError(f"{path}: {name} is not readable (not UTF-8 text)") from None
-    except unreadable as error:
+    # Also a URL's scheme that fsspec does not know, or a package that it would need for it.
+    except files.read_errors(ValueError, ImportError) as error:
         raise UsageError(f"{path}: {name} cannot be read: {files.reason(error)}") from None
 
 

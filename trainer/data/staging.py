@@ -89,7 +89,6 @@ class Cache:
 
     def _fetch(self, url: str, shard: Shard, path: str) -> None:
         """Downloads, again if need be, until the copy is whole."""
-        passing: tuple[type[Exception], ...] = (_Altered, *files.read_errors())
         for number in range(1, TRIES + 1):
             try:
                 self._make_room(shard.bytes, path + _PART)
@@ -99,7 +98,7 @@ class Cache:
                 return
             except FileNotFoundError:
                 raise
-            except passing as error:
+            except files.read_errors(_Altered) as error:
                 why = files.reason(error)
             finally:
                 with suppress(FileNotFoundError):
@@ -148,7 +147,7 @@ class Ahead:
 
     def _work(self) -> None:
         while (wanted := self._wanted.get()) is not None:
-            with suppress(NoCopy, *files.read_errors()):
+            with suppress(*files.read_errors(NoCopy)):
                 self._cache.copy(*wanted).close()
 
 

@@ -11,7 +11,6 @@ import contextlib
 import fcntl
 import json
 import os
-import re
 import time
 from typing import Any
 
@@ -20,6 +19,10 @@ from trainer.data.manifest import Manifest
 from trainer.errors import UsageError
 from trainer.run import atomic, commits
 from trainer.run.differences import differences
+from trainer.run.store import SCHEMES, scheme_of
+
+# Set for the trainer by who copies (`supervise`): URL -> the directory to work in, as JSON.
+COPIES_VARIABLE = "CASTELL_RUN_COPIES"
 
 # What may stand in a directory that is not a run yet: the launcher opens logs, and a start that
 # failed writes its status, before the configuration is written.
@@ -32,7 +35,7 @@ class RunDirectory:
     """Names and configuration of one run; creating the object touches nothing.
 
     Raises:
-      UsageError: the path is a URL; a run directory must be local or mounted.
+      UsageError: the path is a URL of which there is no copy here.
     """
 
     def __init__(self, path: str) -> None:
@@ -245,17 +248,28 @@ class RunDirectory:
             raise UsageError(f"{self.dataset} cannot be written: {error.strerror}") from None
 
 
+def is_elsewhere(path: str) -> bool:
+    """Whether `path` is in a store, and this process has no copy of it to work in."""
+    return scheme_of(path) in SCHEMES and path not in _copies()
+
+
+def _copies() -> dict[str, str]:
+    """Returns the local directories that stand for URLs in this process."""
+    return dict(json.loads(os.environ.get(COPIES_VARIABLE, "{}")))
+
+
 def _local(path: str) -> str:
     """Returns the file name behind `path`, absolute: forked workers may change directory."""
-    scheme = re.match(r"([a-zA-Z][a-zA-Z0-9+.-]*)://", path)
-    if scheme and scheme[1].lower() != "file":
-        # Renames and appends, which commits and metrics live by, are not to be had there.
+    if copy := _copies().get(path):
+        return copy
+    scheme = scheme_of(path)
+    if scheme not in (None, "file"):
         raise UsageError(
-            f"--output {path}: a run directory must be on a local or mounted disk, "
-            f"not {scheme[1]}://; train there and copy it afterwards"
+            f"--output {path}: a run directory is on a local or mounted disk, or in "
+            f"{' or '.join(f'{s}://' for s in SCHEMES[::2])}, not in {scheme}://"
         )
     if scheme:
-        path = path[scheme.end() :].removeprefix("localhost")
+        path = path.partition("://")[2].removeprefix("localhost")
     if not path:
         raise UsageError("--output is empty: name a directory")
     return os.path.abspath(path)

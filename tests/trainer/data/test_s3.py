@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 from collections.abc import Iterator
 from dataclasses import replace
@@ -10,48 +9,36 @@ from pathlib import Path
 
 import pytest
 import s3fs
-from moto.server import ThreadedMotoServer
 
 from tests.datasets import make_dataset
+from tests.s3 import BUCKET, KEYS, SETTINGS, client, s3_server
 from trainer.data.blocks import concat
 from trainer.data.dataset import Dataset
 from trainer.data.rows import read_rows
 from trainer.data.staging import Cache
 from trainer.errors import UsageError
 
-BUCKET = "castell-tests"
-
 
 @pytest.fixture(autouse=True)
-def settings(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a pod gets from its secret, and nothing of this machine's."""
+def _settings(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in [name for name in os.environ if name.startswith("AWS_")]:
         monkeypatch.delenv(name)
-    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
-    monkeypatch.setenv("AWS_CONFIG_FILE", os.devnull)
-    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", os.devnull)
-    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+    for name, value in SETTINGS.items():
+        monkeypatch.setenv(name, value)
     s3fs.S3FileSystem.clear_instance_cache()
 
 
 @pytest.fixture
 def keys(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "anybody")
-    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
+    for name, value in KEYS.items():
+        monkeypatch.setenv(name, value)
 
 
 @pytest.fixture
 def bucket(keys: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[s3fs.S3FileSystem]:
-    logging.getLogger("werkzeug").setLevel(logging.ERROR)
-    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
-    server.start()
-    host, port = server.get_host_and_port()
-    monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://{host}:{port}")
-    store = s3fs.S3FileSystem()
-    store.mkdir(BUCKET)
-    yield store
-    store.rm(BUCKET, recursive=True)  # what the server holds outlives it in this process
-    server.stop()
+    with s3_server() as url:
+        monkeypatch.setenv("AWS_ENDPOINT_URL", url)
+        yield client(url)
 
 
 @pytest.mark.parametrize("cached", [False, True])
@@ -71,7 +58,7 @@ def test_shards_of_a_bucket_are_read_as_local_ones(
 
 @pytest.mark.usefixtures("bucket")
 def test_a_bucket_that_is_not_there_is_named() -> None:
-    with pytest.raises(UsageError, match=r"s3://nobody-has-this/dataset"):
+    with pytest.raises(UsageError, match="s3://nobody-has-this/dataset"):
         Dataset.open("s3://nobody-has-this/dataset")
 
 

@@ -1,0 +1,115 @@
+"""A run whose --output is in an object store: the trainer works in a copy, this process copies.
+
+The trainer itself is a child of this process and knows a local directory only. However it ends
+(killed, out of memory, a lost peer), what it had written is in the store before this process leaves
+with its exit code; a restart on any machine goes on from there. No TensorFlow here.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from typing import NoReturn
+
+from trainer import files
+from trainer.cluster.crew import as_exit_code
+from trainer.cluster.spec import ClusterSpec
+from trainer.config import TrainConfig
+from trainer.errors import EXIT_DONE, EXIT_FAULT, UsageError
+from trainer.run.child import stops_passed_on
+from trainer.run.copy import RunCopy, evaluators
+from trainer.run.directory import COPIES_VARIABLE
+from trainer.run.store import Store
+
+# How old the store's view of a run may be; also what a killed machine loses beside its last steps.
+_SECONDS_BETWEEN_COPIES = 5.0
+
+
+def supervise(config: TrainConfig, spec: ClusterSpec, arguments: list[str]) -> int:
+    """Runs `python -m trainer` with `arguments` on a copy of the run; returns its exit code.
+
+    Raises:
+      UsageError: the store cannot be read.
+    """
+    marks_best = config.eval_every is None
+    is_evaluator = spec.role == "evaluator"
+    local = tempfile.mkdtemp(prefix="castell-run-")
+    try:
+        copy = RunCopy(
+            Store(config.output),
+            local,
+            lambda name: evaluators(name, marks_best=marks_best) == is_evaluator,
+        )
+        copy.fetch(all_commits=spec.is_chief or is_evaluator)
+    except files.read_errors(ValueError, ImportError) as error:
+        shutil.rmtree(local, ignore_errors=True)
+        _refuse(config.output, error)
+    # The others write nothing that anybody needs.
+    keeps = spec.is_chief or is_evaluator
+    code = _run(arguments, {config.output: local}, _Copying(copy, config.output) if keeps else None)
+    if keeps and (why := _last_copy(copy)):
+        print(
+            f"castell: error: {config.output} could not be written ({why}): the run is kept in "
+            f"{local} on this machine",
+            file=sys.stderr,
+            flush=True,
+        )
+        return code if code != EXIT_DONE else EXIT_FAULT
+    shutil.rmtree(local, ignore_errors=True)
+    return code
+
+
+class _Copying:
+    """Copies now and then; a store that is away is said once, and no reason to stop."""
+
+    def __init__(self, copy: RunCopy, url: str) -> None:
+        self._copy = copy
+        self._url = url
+        self._away = False
+
+    def __call__(self) -> None:
+        why = _last_copy(self._copy)
+        if why and not self._away:
+            print(
+                f"castell: warning: {self._url}: {why}; what is there stays, training goes on, "
+                "and the next copy tries again",
+                file=sys.stderr,
+                flush=True,
+            )
+        elif self._away and not why:
+            print(f"castell: {self._url} is written again", file=sys.stderr, flush=True)
+        self._away = bool(why)
+
+
+def _last_copy(copy: RunCopy) -> str | None:
+    """Copies; returns why not, if it failed."""
+    try:
+        copy.sync()
+    except files.read_errors() as error:
+        return files.reason(error)
+    return None
+
+
+def _run(arguments: list[str], copies: dict[str, str], between: _Copying | None) -> int:
+    """Runs the trainer to its end, copying meanwhile; returns its exit code."""
+    command = [sys.executable, "-m", "trainer", *arguments]
+    environment = {**os.environ, COPIES_VARIABLE: json.dumps(copies)}
+    with stops_passed_on() as started:
+        child = subprocess.Popen(command, env=environment)
+        started(child)
+        while True:
+            try:
+                return as_exit_code(child.wait(_SECONDS_BETWEEN_COPIES if between else None))
+            except subprocess.TimeoutExpired:
+                assert between is not None
+                between()
+
+
+def _refuse(url: str, error: Exception) -> NoReturn:
+    if isinstance(error, FileNotFoundError):
+        raise UsageError(f"--output {url}: no such bucket: make it first") from None
+    raise UsageError(f"--output {url} cannot be read: {files.reason(error)}") from None
