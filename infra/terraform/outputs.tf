@@ -12,15 +12,16 @@ locals {
   psc_attachment = one(google_compute_network_attachment.jobs[*].id)
 
   vertex = {
-    project         = var.project
-    location        = var.location
-    pipeline_root   = local.pipeline_root
-    service_account = google_service_account.this["pipeline"].email
-    network         = local.network
-    psc_attachment  = local.psc_attachment
-    kms_key         = google_kms_crypto_key.this["vertex"].id
-    tensorboard     = google_vertex_ai_tensorboard.this.name
-    labels          = local.labels
+    project               = var.project
+    location              = var.location
+    pipeline_root         = local.pipeline_root
+    service_account       = google_service_account.this["pipeline"].email
+    network               = local.network
+    psc_attachment        = local.psc_attachment
+    kms_key               = google_kms_crypto_key.this["vertex"].id
+    tensorboard           = google_vertex_ai_tensorboard.this.name
+    base_output_directory = "${local.pipeline_root}/tensorboard"
+    labels                = local.labels
   }
 }
 
