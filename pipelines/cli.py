@@ -35,6 +35,10 @@ COMMANDS = {
     "export": ("components.export_model.command", "write a run's model as a checked SavedModel"),
     "compile": ("pipelines.compile", "write a pipeline or a component as YAML"),
     "run": ("pipelines.run", "run a pipeline on this machine"),
+    "submit": ("pipelines.submit.command", "run a pipeline on KFP or Vertex AI"),
+    "status": ("pipelines.submit.status", "say what became of a submitted run"),
+    "cancel": ("pipelines.submit.cancel", "end a submitted run, or remove a schedule"),
+    "logs": ("pipelines.submit.logs", "print what the steps of a submitted run wrote"),
     "peek": ("trainer.data.peek", "print the rows that a training step sees"),
     "doctor": (
         "trainer.doctor",
@@ -46,7 +50,7 @@ COMMANDS = {
 EXTRAS = {
     "trainer": ("tensorflow", "keras", "numpy", "pydantic", "yaml", "fsspec", "google_crc32c"),
     "components": ("pyarrow", "tensorflow_metadata", "tfx_bsl", "sklearn", "matplotlib", "jinja2"),
-    "pipelines": ("kfp",),
+    "pipelines": ("kfp", "google", "google_cloud_pipeline_components"),
 }
 
 

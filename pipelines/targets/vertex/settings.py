@@ -32,7 +32,9 @@ class VertexSettings(Section):
     # Where
     project: str = Field("", description="project of the runs")
     location: str = Field("us-central1", description="region of the runs")
-    pipeline_root: str = Field("", description="where artifacts go, gs://…")
+    pipeline_root: str = Field(
+        "", description="where artifacts go, gs://…; empty: a bucket of the project"
+    )
     service_account: str = Field("", description="account that pipeline and training run as")
     network: str = Field("", description="VPC to peer with: projects/NUMBER/global/networks/NAME")
     reserved_ip_ranges: tuple[str, ...] = Field((), description="ranges of that VPC to stay in")
@@ -42,7 +44,10 @@ class VertexSettings(Section):
     kms_key: str = Field("", description="customer-managed key of all that is created")
     labels: dict[str, str] = Field({}, description="labels of runs and training jobs")
     experiment: str = Field("", description="Vertex AI experiment that runs are noted in")
-    api_endpoint: str = Field("", description="address of the API; empty: that of the location")
+    api_endpoint: str = Field(
+        "", description="address of the API; http://… goes without credentials"
+    )
+    logging_endpoint: str = Field("", description="address of Cloud Logging; empty: Google's")
     # Training
     machine_type: str = Field("n1-standard-8", description="machine of every worker")
     accelerator_type: str = Field("", description="such as NVIDIA_L4; empty: none")

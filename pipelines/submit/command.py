@@ -1,0 +1,175 @@
+"""`castell submit`: a pipeline on KFP or Vertex AI, checked before anything is sent."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from pipelines import parameters, settings
+from pipelines.compile import PIPELINES, compile_to, default_image
+from pipelines.compiled import Compiled
+from pipelines.submit import images
+from pipelines.submit.follow import POLL_SECONDS, follow
+from pipelines.submit.platform import TARGETS, Platform, Request, connect
+from pipelines.submit.show import printable, recorder
+from trainer.errors import EXIT_INTERRUPTED, UsageError, suggestion
+
+HELP = "run a pipeline on KFP or Vertex AI"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declares the command's flags."""
+    parser.add_argument(
+        "pipeline", metavar="PIPELINE", help=f"{', '.join(PIPELINES)}, or a compiled .yaml"
+    )
+    parser.add_argument("--target", required=True, help=" or ".join(TARGETS))
+    parser.add_argument(
+        "--param", action="append", default=[], metavar="KEY=VALUE",
+        help="a parameter of the pipeline; again for each, and for each value of a list",
+    )  # fmt: skip
+    parser.add_argument("--workers", type=int, help="as `castell compile --workers`")
+    parser.add_argument("--image", help="image of every step, as `castell compile --image`")
+    parser.add_argument("--name", default="", help="name of the run [the pipeline's]")
+    parser.add_argument("--no-cache", action="store_true", help="take no step's earlier outputs")
+    parser.add_argument(
+        "--require-digest", action="store_true", help="send nothing unless images have digests"
+    )
+    parser.add_argument("--cron", help="run it again and again, such as '30 2 * * *'")
+    parser.add_argument("--show", action="store_true", help="print the requests, send nothing")
+    parser.add_argument("--wait", action="store_true", help="follow the run to its end")
+    add_poll_flag(parser)
+    settings.add_flags(parser)
+
+
+def add_poll_flag(parser: argparse.ArgumentParser) -> None:
+    """Declares how often a run is looked at."""
+    parser.add_argument(
+        "--poll-seconds", type=float, default=POLL_SECONDS, help=f"between looks [{POLL_SECONDS:g}]"
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Sends the pipeline and prints where it can be seen."""
+    check_target(args.target)
+    if args.wait and (args.cron or args.show):
+        raise UsageError("--wait follows one run: leave --cron and --show out")
+    read = settings.read(args.target, settings.given_flags(args), file=args.settings)
+    with _compiled(args) as file:
+        compiled = Compiled.read(file)
+    given = parameters.parse(args.param, compiled.parameters)
+    parameters.check_thresholds(given)
+    compiled = with_digests(compiled, required=args.require_digest)
+    if args.no_cache:
+        compiled = compiled.without_cache()
+    request = Request(compiled, given, args.name)
+    if args.show:
+        _show(args.target, read, request, args.cron)
+        return 0
+    platform = connect(args.target, read)
+    if args.cron:
+        sent = platform.schedule(request, args.cron)
+        print(f"schedule {sent.id}\n{sent.link}")
+        return 0
+    sent = platform.submit(request)
+    print(f"run {sent.id}\n{sent.link}", flush=True)
+    return wait(platform, args.target, sent.id, args.poll_seconds) if args.wait else 0
+
+
+def check_target(target: str) -> None:
+    """Refuses a target that takes no runs."""
+    if target not in TARGETS:
+        near = suggestion(target, list(TARGETS))
+        here = ": `castell run` is for this machine" if target == "local" else ""
+        raise UsageError(f"--target {target!r}{near}: must be {' or '.join(TARGETS)}{here}")
+
+
+def wait(platform: Platform, target: str, run_id: str, seconds: float) -> int:
+    """Follows a run to its end; Ctrl-C leaves it alone, and says how to end it."""
+    try:
+        follow(platform, run_id, lambda line: print(line, flush=True), seconds=seconds)
+    except KeyboardInterrupt:
+        print(
+            f"\nthe run goes on; `castell status {run_id} --target {target} --wait` follows it "
+            f"again, `castell cancel {run_id} --target {target}` ends it",
+            file=sys.stderr,
+        )
+        return EXIT_INTERRUPTED
+    print(f"run {run_id} succeeded")
+    return 0
+
+
+def with_digests(compiled: Compiled, *, required: bool) -> Compiled:
+    """Returns the pipeline with digests for tags, and says what could not be had.
+
+    Raises:
+      UsageError: a digest is required and cannot be had.
+    """
+    found: dict[str, str] = {}
+    for image in sorted(compiled.images):
+        try:
+            found[image] = images.resolve(image)
+        except images.Unresolved as reason:
+            trouble = f"image {image}: no digest: {reason}"
+            if required:
+                raise UsageError(trouble) from None
+            print(
+                f"castell: {trouble}; if its tag moves, cached results of the older one are taken",
+                file=sys.stderr,
+            )
+    return compiled.with_images(found)
+
+
+@contextlib.contextmanager
+def _compiled(args: argparse.Namespace) -> Iterator[str]:
+    if args.pipeline.endswith((".yaml", ".yml")):
+        if args.workers or args.image:
+            raise UsageError(f"{args.pipeline} is compiled: --workers and --image come before that")
+        if not Path(args.pipeline).is_file():
+            raise UsageError(f"{args.pipeline}: no such file")
+        yield args.pipeline
+        return
+    if args.pipeline not in PIPELINES:
+        near = suggestion(args.pipeline, list(PIPELINES))
+        raise UsageError(
+            f"no pipeline {args.pipeline!r}{near}: there is {', '.join(PIPELINES)}, or a compiled "
+            ".yaml"
+        )
+    with tempfile.TemporaryDirectory() as directory:
+        file = str(Path(directory, f"{args.pipeline}.yaml"))
+        compile_to(
+            file, args.pipeline, target=args.target, workers=args.workers,
+            image=args.image or default_image(), flags=settings.given_flags(args),
+            settings_file=args.settings,
+        )  # fmt: skip
+        yield file
+
+
+def _show(target: str, read: Any, request: Request, cron: str | None) -> None:
+    """Prints the requests that change something, as the client makes them."""
+    with recorder() as recorded:
+        if target == "kfp":
+            address, moved = read.host.rstrip("/"), {"host": recorded.address}
+        else:
+            address = read.api_endpoint or f"https://{read.location}-aiplatform.googleapis.com"
+            # The bucket is looked at through the same recorder.
+            os.environ["STORAGE_EMULATOR_HOST"] = recorded.address
+            moved = {"api_endpoint": recorded.address, "experiment": ""}
+        platform = connect(target, read.model_copy(update=moved))
+        if cron:
+            platform.schedule(request, cron)
+        else:
+            platform.submit(request)
+    if read.experiment:
+        print(
+            f"castell: experiment {read.experiment} is looked up, and made if it is not there; its "
+            "id is not known here",
+            file=sys.stderr,
+        )
+    for asked in recorded.requests:
+        print(printable(asked, address))

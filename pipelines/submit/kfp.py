@@ -1,0 +1,181 @@
+"""KFP through its own client: runs, recurring runs, what became of them."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import logging
+import tempfile
+import warnings
+from collections.abc import Iterator
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from pipelines.submit.platform import Request, Run, Sent, State, Task
+from trainer.errors import UsageError
+
+# KFP's cron begins with seconds; people's does not.
+CRON_FIELDS = (5, 6)
+_STATES: dict[str, State] = {
+    "RUNTIME_STATE_UNSPECIFIED": "pending",
+    "PENDING": "pending",
+    "RUNNING": "running",
+    "PAUSED": "running",
+    "CANCELING": "running",
+    "SUCCEEDED": "succeeded",
+    "CACHED": "succeeded",
+    "FAILED": "failed",
+    "CANCELED": "cancelled",
+    "SKIPPED": "skipped",
+}
+
+
+class KfpPlatform:
+    """A KFP API server, reached as `KfpSettings` say."""
+
+    def __init__(self, settings: Any) -> None:
+        if not settings.host.startswith(("http://", "https://")):
+            raise UsageError(
+                f"host ({settings.host}): must be the address of the KFP API, http://… or https://…"
+            )
+        self._settings = settings
+        self._host = settings.host.rstrip("/")
+        self._console = (settings.console or settings.host).rstrip("/")
+        with _asking(self._host), warnings.catch_warnings():
+            warnings.simplefilter("ignore", FutureWarning)  # "only works with 2.0 and later"
+            import kfp
+
+            self._client = kfp.Client(
+                host=self._host,
+                existing_token=settings.token or None,
+                ssl_ca_cert=settings.tls_ca or None,
+                verify_ssl=settings.verify_tls,
+            )
+
+    def submit(self, request: Request) -> Sent:
+        """Starts a run in the experiment of the settings."""
+        with self._package(request) as (file, experiment), _asking(self._host):
+            made = self._client.run_pipeline(
+                experiment,
+                job_name=_name(request),
+                pipeline_package_path=file,
+                params=dict(request.parameters),
+                pipeline_root=self._settings.pipeline_root or None,
+                service_account=self._settings.service_account or None,
+            )
+        return Sent(made.run_id, self._link(f"runs/details/{made.run_id}"))
+
+    def schedule(self, request: Request, cron: str) -> Sent:
+        """Makes a recurring run; one that is late is not made up for."""
+        fields = len(cron.split())
+        if fields not in CRON_FIELDS:
+            raise UsageError(f"--cron '{cron}': must be 5 fields, such as '30 2 * * *'")
+        with self._package(request) as (file, experiment), _asking(self._host):
+            made = self._client.create_recurring_run(
+                experiment,
+                job_name=_name(request),
+                cron_expression=cron if fields == max(CRON_FIELDS) else f"0 {cron}",
+                no_catchup=True,
+                params=dict(request.parameters),
+                pipeline_package_path=file,
+                pipeline_root=self._settings.pipeline_root or None,
+                service_account=self._settings.service_account or None,
+            )
+        return Sent(
+            made.recurring_run_id, self._link(f"recurringrun/details/{made.recurring_run_id}")
+        )
+
+    def unschedule(self, schedule_id: str) -> None:
+        """Deletes a recurring run; runs that have begun go on."""
+        with _asking(self._host, schedule_id):
+            self._client.delete_recurring_run(schedule_id)
+
+    def run(self, run_id: str) -> Run:
+        """Returns the state of a run; tasks without a pod (the DAG itself) are left out."""
+        with _asking(self._host, run_id):
+            found = self._client.get_run(run_id)
+        details = found.run_details.task_details if found.run_details else None
+        tasks = tuple(
+            Task(task.display_name, _STATES.get(task.state, "pending"), _message(task.error))
+            for task in sorted(details or (), key=lambda task: str(task.create_time))
+            if task.state and not _is_driver(task)
+        )
+        return Run(
+            run_id, found.display_name, _STATES.get(found.state, "pending"),
+            self._link(f"runs/details/{run_id}"), tasks, _message(found.error),
+        )  # fmt: skip
+
+    def cancel(self, run_id: str) -> None:
+        """Terminates the run."""
+        with _asking(self._host, run_id):
+            self._client.terminate_run(run_id)
+
+    def logs(self, run_id: str, step: str) -> Iterator[str]:
+        """Yields the lines of the step's pods."""
+        with _asking(self._host, run_id):
+            found = self._client.get_run(run_id)
+        details = (found.run_details.task_details if found.run_details else None) or ()
+        pods = [
+            pod.pod_name
+            for task in details
+            if task.display_name == step
+            for pod in (task, *(task.child_tasks or ()))
+            if pod.pod_name
+        ]
+        for pod in dict.fromkeys(pods):
+            # No method of the client has it, its connection does.
+            with _asking(self._host, run_id):
+                text, _, _ = self._client.runs.api_client.call_api(
+                    f"/apis/v1alpha1/runs/{run_id}/nodes/{pod}/log", "GET", response_type="str",
+                    auth_settings=["Bearer"],
+                )  # fmt: skip
+            yield from text.splitlines()
+
+    @contextlib.contextmanager
+    def _package(self, request: Request) -> Iterator[tuple[str, str]]:
+        """Yields a file with the pipeline, and the experiment's id, made if it is not there."""
+        with tempfile.TemporaryDirectory() as directory:
+            file = Path(directory, "pipeline.yaml")
+            request.compiled.write(file)
+            with _asking(self._host):
+                experiment = self._client.create_experiment(
+                    self._settings.experiment, namespace=self._settings.namespace or None
+                )
+            yield str(file), experiment.experiment_id
+
+    def _link(self, place: str) -> str:
+        return f"{self._console}/#/{place}"
+
+
+def _name(request: Request) -> str:
+    return request.name or f"{request.compiled.name} {datetime.now():%Y-%m-%d %H:%M:%S}"
+
+
+def _message(error: Any) -> str:
+    return str(error.message) if error and error.message else ""
+
+
+def _is_driver(task: Any) -> bool:
+    return str(task.display_name).endswith("-driver") or task.display_name == "root"
+
+
+@contextlib.contextmanager
+def _asking(host: str, run_id: str = "") -> Iterator[None]:
+    """Turns what the client raises into one line, and keeps what it prints to itself."""
+    import kfp_server_api  # type: ignore[import-untyped]
+    import urllib3
+
+    # It warns of every try to connect.
+    logging.getLogger("urllib3").setLevel(logging.ERROR)
+    try:
+        with contextlib.redirect_stdout(io.StringIO()):
+            yield
+    except kfp_server_api.ApiException as error:
+        if error.status == 404 and run_id:
+            raise UsageError(f"{run_id}: KFP at {host} knows no such run or schedule") from None
+        said = " ".join(str(error.body or error.reason).split())
+        raise UsageError(f"KFP at {host} refused it ({error.status}): {said}") from None
+    except (urllib3.exceptions.HTTPError, OSError) as error:
+        reason = getattr(error, "reason", None) or error
+        raise UsageError(f"KFP at {host} cannot be reached: {reason}") from None

@@ -1,0 +1,102 @@
+"""What a platform that runs pipelines can do, whichever it is, and what is said about a run."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol
+
+from pipelines import settings
+from pipelines.compiled import Compiled
+
+State = Literal["pending", "running", "succeeded", "failed", "cancelled", "skipped"]
+FINAL: tuple[State, ...] = ("succeeded", "failed", "cancelled", "skipped")
+
+
+@dataclass(frozen=True)
+class Request:
+    """A pipeline to be run.
+
+    name: of the run, for people; empty: the pipeline's name and the time.
+    """
+
+    compiled: Compiled
+    parameters: Mapping[str, Any]
+    name: str = ""
+
+
+@dataclass(frozen=True)
+class Sent:
+    """A run or a schedule that the platform has taken: its id, and where a person sees it."""
+
+    id: str
+    link: str
+
+
+@dataclass(frozen=True)
+class Task:
+    """A step of a run; `error` is what the platform says of a failed one."""
+
+    name: str
+    state: State
+    error: str = ""
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run at one moment."""
+
+    id: str
+    name: str
+    state: State
+    link: str
+    tasks: tuple[Task, ...] = field(default=())
+    error: str = ""
+
+
+class Platform(Protocol):
+    """A connection to KFP or Vertex AI, made from the settings of the target.
+
+    Every method raises `UsageError` where the platform cannot be reached, refuses the request, or
+    knows no such run.
+    """
+
+    def submit(self, request: Request) -> Sent:
+        """Starts a run."""
+
+    def schedule(self, request: Request, cron: str) -> Sent:
+        """Starts a run at the times of `cron`, until the schedule is removed."""
+
+    def unschedule(self, schedule_id: str) -> None:
+        """Removes a schedule."""
+
+    def run(self, run_id: str) -> Run:
+        """Returns the state of a run."""
+
+    def cancel(self, run_id: str) -> None:
+        """Asks for its end; the platform takes its time."""
+
+    def logs(self, run_id: str, step: str) -> Iterator[str]:
+        """Yields the lines that a step wrote, oldest first."""
+
+
+_UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+TARGETS = ("kfp", "vertex")
+
+
+def target_of(run_id: str) -> str:
+    """Returns the target whose runs have such ids: KFP's are UUIDs, Vertex's begin with a name."""
+    return "kfp" if _UUID.fullmatch(run_id) else "vertex"
+
+
+def connect(target: str, read: settings.Section) -> Platform:
+    """Returns the platform of a target."""
+    # Each brings its client along, which takes seconds to import.
+    if target == "kfp":
+        from pipelines.submit.kfp import KfpPlatform
+
+        return KfpPlatform(read)
+    from pipelines.submit.vertex import VertexPlatform
+
+    return VertexPlatform(read)

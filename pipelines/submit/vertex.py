@@ -1,0 +1,235 @@
+"""Vertex AI through Google's own client: pipeline jobs, schedules, what became of them.
+
+The client speaks REST, so that `--show` shows what is sent, whatever it is sent by.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from pipelines.submit.platform import Request, Run, Sent, State, Task
+from trainer.errors import UsageError
+
+CONSOLE = "https://console.cloud.google.com/vertex-ai/locations"
+LOGGING = "https://logging.googleapis.com"
+LOG_PAGE = 1000
+CRON_FIELDS = 5
+_RUN_STATES: dict[str, State] = {
+    "QUEUED": "pending",
+    "PENDING": "pending",
+    "RUNNING": "running",
+    "SUCCEEDED": "succeeded",
+    "FAILED": "failed",
+    "CANCELLING": "running",
+    "CANCELLED": "cancelled",
+    "PAUSED": "running",
+}
+_TASK_STATES: dict[str, State] = {
+    "PENDING": "pending",
+    "RUNNING": "running",
+    "SUCCEEDED": "succeeded",
+    "CANCEL_PENDING": "running",
+    "CANCELLING": "running",
+    "CANCELLED": "cancelled",
+    "FAILED": "failed",
+    "SKIPPED": "skipped",
+    "NOT_TRIGGERED": "skipped",
+}
+
+
+class VertexPlatform:
+    """Vertex AI in one project and location, as `VertexSettings` say."""
+
+    def __init__(self, settings: Any) -> None:
+        if not settings.project:
+            raise UsageError("project is not set: --project, CASTELL_VERTEX_PROJECT or the file")
+        from google.auth import credentials
+        from google.cloud import aiplatform
+
+        self._settings = settings
+        self._aiplatform = aiplatform
+        # A server on this machine that plays Vertex takes no credentials.
+        plain = settings.api_endpoint.startswith("http://")
+        with _asking():
+            aiplatform.init(
+                project=settings.project,
+                location=settings.location,
+                api_endpoint=settings.api_endpoint or None,
+                api_transport="rest",
+                credentials=credentials.AnonymousCredentials() if plain else None,  # type: ignore[no-untyped-call]
+            )
+
+    def submit(self, request: Request) -> Sent:
+        """Starts a pipeline job."""
+        s = self._settings
+        with self._job(request) as job, _asking():
+            job.submit(
+                service_account=s.service_account or None,
+                network=s.network or None,
+                reserved_ip_ranges=list(s.reserved_ip_ranges) or None,
+                experiment=s.experiment or None,
+            )
+        return Sent(job.job_id, self._link(f"runs/{job.job_id}"))
+
+    def schedule(self, request: Request, cron: str) -> Sent:
+        """Makes a schedule of pipeline jobs, one at a time."""
+        fields = [field for field in cron.split() if not field.startswith(("TZ=", "CRON_TZ="))]
+        if len(fields) != CRON_FIELDS:
+            raise UsageError(
+                f"--cron '{cron}': must be 5 fields, such as '30 2 * * *' or 'TZ=Europe/Paris 30 …'"
+            )
+        s = self._settings
+        with self._job(request) as job, _asking():
+            made = job.create_schedule(
+                cron=cron,
+                display_name=request.name or request.compiled.name,
+                service_account=s.service_account or None,
+                network=s.network or None,
+            )
+        name = made.resource_name.rpartition("/")[2]
+        return Sent(name, self._link(f"schedules/{name}"))
+
+    def unschedule(self, schedule_id: str) -> None:
+        """Deletes a schedule; runs that have begun go on."""
+        with _asking(schedule_id):
+            self._aiplatform.PipelineJobSchedule.get(schedule_id).delete()
+
+    def run(self, run_id: str) -> Run:
+        """Returns the state of a pipeline job; the DAGs around its tasks are left out."""
+        found = self._found(run_id)
+        dags = {task.parent_task_id for task in found.job_detail.task_details}
+        tasks = tuple(
+            Task(
+                task.task_name,
+                _TASK_STATES.get(task.state.name, "pending"),
+                self._error(task) if task.state.name == "FAILED" else "",
+            )
+            for task in sorted(found.job_detail.task_details, key=lambda task: task.task_id)
+            if task.task_id not in dags
+        )
+        state = _RUN_STATES.get(found.state.name.removeprefix("PIPELINE_STATE_"), "pending")
+        short = found.name.rpartition("/")[2]
+        return Run(
+            short, found.display_name, state, self._link(f"runs/{short}"), tasks,
+            found.error.message,
+        )  # fmt: skip
+
+    def cancel(self, run_id: str) -> None:
+        """Asks for the end of a pipeline job; its training jobs are cancelled with it."""
+        with _asking(run_id):
+            self._aiplatform.PipelineJob.get(run_id).cancel()
+
+    def logs(self, run_id: str, step: str) -> Iterator[str]:
+        """Yields what Cloud Logging has of the step's jobs."""
+        for task in self._found(run_id).job_detail.task_details:
+            if task.task_name == step:
+                yield from self._lines(_jobs(task))
+
+    def _found(self, run_id: str) -> Any:
+        with _asking(run_id):
+            return self._aiplatform.PipelineJob.get(run_id).gca_resource
+
+    @contextlib.contextmanager
+    def _job(self, request: Request) -> Iterator[Any]:
+        if request.compiled.platform:
+            raise UsageError(
+                f"{request.compiled.file}: holds settings of Kubernetes, which Vertex refuses; "
+                "compile it with --target vertex"
+            )
+        s = self._settings
+        with tempfile.TemporaryDirectory() as directory:
+            file = Path(directory, "pipeline.yaml")
+            request.compiled.write(file)
+            with _asking():
+                job = self._aiplatform.PipelineJob(
+                    display_name=request.name or request.compiled.name,
+                    template_path=str(file),
+                    pipeline_root=s.pipeline_root or None,
+                    parameter_values=dict(request.parameters),
+                    encryption_spec_key_name=s.kms_key or None,
+                    labels=s.labels or None,
+                )
+            yield job
+
+    def _error(self, task: Any) -> str:
+        """Returns the step's own last word, if the logs have it, else what Vertex says."""
+        said = str(task.error.message)
+        with contextlib.suppress(UsageError):
+            for line in self._lines(_jobs(task), 'textPayload:"castell: error:"'):
+                said = line
+        return said
+
+    def _lines(self, jobs: list[str], more: str = "") -> Iterator[str]:
+        """Yields the logged lines of jobs, oldest first."""
+        if not jobs:
+            return
+        from google.auth.transport.requests import AuthorizedSession
+
+        config = self._aiplatform.initializer.global_config
+        session = AuthorizedSession(config.credentials)  # type: ignore[no-untyped-call]
+        numbers = " OR ".join(f'resource.labels.job_id="{j.rpartition("/")[2]}"' for j in jobs)
+        body = {
+            "resourceNames": [f"projects/{self._settings.project}"],
+            "filter": f'resource.type="ml_job" AND ({numbers})' + (f" AND {more}" if more else ""),
+            "orderBy": "timestamp asc",
+            "pageSize": LOG_PAGE,
+        }
+        url = f"{self._settings.logging_endpoint or LOGGING}/v2/entries:list"
+        token = ""
+        while True:
+            with _asking():
+                answer = session.post(url, json={**body, **({"pageToken": token} if token else {})})
+            if answer.status_code != 200:
+                raise UsageError(
+                    f"Cloud Logging refused it ({answer.status_code}): {answer.reason}"
+                )
+            page = answer.json()
+            for entry in page.get("entries", ()):
+                payload = entry.get("jsonPayload", {})
+                yield str(entry.get("textPayload") or payload.get("message", "")).rstrip("\n")
+            token = page.get("nextPageToken", "")
+            if not token:
+                return
+
+    def _link(self, place: str) -> str:
+        s = self._settings
+        return f"{CONSOLE}/{s.location}/pipelines/{place}?project={s.project}"
+
+
+def _jobs(task: Any) -> list[str]:
+    """Returns the jobs that a task ran as; the last is the one that it launched, if any."""
+    detail = task.executor_detail
+    return [j for j in (detail.container_detail.main_job, detail.custom_job_detail.job) if j]
+
+
+@contextlib.contextmanager
+def _asking(name: str = "") -> Iterator[None]:
+    """Turns what Google's clients raise into one line, and keeps what they log to itself."""
+    from google.api_core import exceptions
+    from google.auth.exceptions import GoogleAuthError
+
+    logging.disable(logging.ERROR)
+    try:
+        yield
+    except exceptions.NotFound as error:
+        what = f"{name}: Vertex knows no such run or schedule" if name else error.message
+        raise UsageError(what) from None
+    except exceptions.GoogleAPICallError as error:
+        raise UsageError(f"Vertex refused it ({error.code}): {_flat(error.message)}") from None
+    except GoogleAuthError as error:
+        raise UsageError(f"no use of Google credentials: {_flat(error)}") from None
+    except OSError as error:  # all that the client's transport raises
+        raise UsageError(f"Vertex cannot be reached: {_flat(error)}") from None
+    except ValueError as error:  # what the client itself checks: names, labels
+        raise UsageError(f"Vertex's client refused it: {_flat(error)}") from None
+    finally:
+        logging.disable(logging.NOTSET)
+
+
+def _flat(text: Any) -> str:
+    return " ".join(str(text).split())
