@@ -44,10 +44,11 @@ def recorder() -> Iterator[Recorder]:
     class Handler(BaseHTTPRequestHandler):
         def _answer(self) -> None:
             body = json.loads(self.rfile.read(int(self.headers.get("Content-Length") or 0)) or "{}")
-            if self.command != "GET":
+            if self.command != "GET" and not self.path.startswith("/storage/"):
                 recorded.requests.append(Recorded(self.command, self.path, body))
             data = json.dumps(_reply(self.command, self.path, body)).encode()
-            self.send_response(200)
+            # Google's client looks at the bucket first, and makes it: not here.
+            self.send_response(403 if self.path.startswith("/storage/") else 200)
             self.send_header("Content-Type", "application/json")
             self.send_header("Content-Length", str(len(data)))
             self.end_headers()

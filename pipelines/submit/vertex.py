@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -68,12 +69,19 @@ class VertexPlatform:
         """Starts a pipeline job."""
         s = self._settings
         with self._job(request) as job, _asking():
-            job.submit(
-                service_account=s.service_account or None,
-                network=s.network or None,
-                reserved_ip_ranges=list(s.reserved_ip_ranges) or None,
-                experiment=s.experiment or None,
-            )
+            try:
+                job.submit(
+                    service_account=s.service_account or None,
+                    network=s.network or None,
+                    reserved_ip_ranges=list(s.reserved_ip_ranges) or None,
+                    experiment=s.experiment or None,
+                )
+            except RuntimeError as error:  # the client's word for trouble with the experiment
+                said = f"experiment {s.experiment}: {_flat(error.__cause__ or error)}"
+                if not str(error).startswith("projects/"):
+                    raise UsageError(said) from None
+                # The run is there already, and goes on.
+                print(f"castell: {said}", file=sys.stderr)
         return Sent(job.job_id, self._link(f"runs/{job.job_id}"))
 
     def schedule(self, request: Request, cron: str) -> Sent:

@@ -1,0 +1,1 @@
+"""Small honest servers that stand in for platforms which cannot be reached from tests."""

@@ -1,0 +1,187 @@
+"""Runs on KFP: what its own client sends to an API server, and what is made of the answers."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from pipelines.compile import COMPONENTS
+from tests.doubles.kfp import Kfp, new_id, task
+from tests.pipelines import golden, ir
+from tests.pipelines.submit.calls import PARAMETERS, castell, submit
+
+FAILED = "castell: error: training ended with exit code 3: diverged: lower learning_rate"
+
+
+def test_a_run_is_what_was_asked_for(kfp: Kfp, capsys: pytest.CaptureFixture[str]) -> None:
+    assert submit("kfp", "--name", "flights", "--service-account", "runner") == 0
+    (asked,) = kfp.sent("POST", "/runs")
+    spec = asked.body["pipeline_spec"]
+    image = os.environ["CASTELL_IMAGE"]
+    assert spec.get("pipeline_spec", spec) == ir.document("train_evaluate_export", "kfp", image)
+    golden.check("kfp_run", {**asked.body, "pipeline_spec": "the compiled pipeline"})
+    assert capsys.readouterr().out.splitlines() == [
+        f"run {new_id(100)}",
+        f"{kfp.address}/#/runs/details/{new_id(100)}",
+    ]
+
+
+def test_an_experiment_is_made_once(kfp: Kfp) -> None:
+    assert submit("kfp", "--experiment", "flights") == 0
+    assert submit("kfp", "--experiment", "flights") == 0
+    assert [e["display_name"] for e in kfp.experiments] == ["flights"]
+    assert len(kfp.runs) == 2
+
+
+def test_a_schedule_is_a_recurring_run(kfp: Kfp, capsys: pytest.CaptureFixture[str]) -> None:
+    assert submit("kfp", "--cron", "30 2 * * *", "--name", "nightly") == 0
+    (asked,) = kfp.sent("POST", "/recurringruns")
+    golden.check("kfp_recurring_run", {**asked.body, "pipeline_spec": "the compiled pipeline"})
+    out = capsys.readouterr().out
+    assert f"schedule {new_id(200)}" in out
+    assert castell("cancel", new_id(200), "--schedule") == 0
+    assert not kfp.recurring
+
+
+def test_without_cache_no_task_takes_earlier_outputs(kfp: Kfp) -> None:
+    """The client forgets the tasks inside conditions."""
+    assert submit("kfp", "--no-cache") == 0
+    (asked,) = kfp.sent("POST", "/runs")
+    assert '"enableCache"' not in json.dumps(asked.body)
+
+
+@pytest.mark.parametrize(
+    ("params", "says"),
+    [
+        (("label=late",), "sources missing"),
+        ((*PARAMETERS, "lable=x"), "no parameter 'lable', did you mean 'label'?"),
+        ((*PARAMETERS, "workers=two"), "parameter workers (two): must be a whole number"),
+        ((*PARAMETERS, "drop={a: 1}", "types=[a]"), "parameter types ([a]): must be a mapping"),
+        ((*PARAMETERS, "thresholds=auc is good"), "'auc is good' is not a rule"),
+    ],
+)
+def test_a_wrong_parameter_is_refused_before_any_request(
+    kfp: Kfp, params: tuple[str, ...], says: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert submit("kfp", params=params) == 2
+    out, err = capsys.readouterr()
+    assert says in err
+    assert err.count("\n") == 1
+    assert not out
+    assert not kfp.asked
+
+
+def test_waiting_follows_the_steps_to_the_end(kfp: Kfp, capsys: pytest.CaptureFixture[str]) -> None:
+    kfp.script = [
+        {"state": "PENDING"},
+        {"state": "RUNNING", "tasks": [task("shard-data", "RUNNING"), task("root", "RUNNING")]},
+        {"state": "RUNNING", "tasks": [task("shard-data", "SUCCEEDED"), task("train-model", "RUNNING", 2)]},
+        {"state": "SUCCEEDED", "tasks": [task("shard-data", "SUCCEEDED"), task("train-model", "SUCCEEDED", 2)]},
+    ]  # fmt: skip
+    assert submit("kfp", "--wait", "--poll-seconds", "0.01") == 0
+    assert capsys.readouterr().out.splitlines()[2:] == [
+        "▸ shard-data: running",
+        "▸ shard-data: succeeded",
+        "▸ train-model: running",
+        "▸ train-model: succeeded",
+        f"run {new_id(100)} succeeded",
+    ]
+
+
+def test_a_failed_step_ends_the_wait_with_its_error_and_exit_code(
+    kfp: Kfp, capsys: pytest.CaptureFixture[str]
+) -> None:
+    failed = task("train-model", "FAILED", 2, error=FAILED)
+    kfp.script = [{"state": "FAILED", "error": "a step failed", "tasks": [failed]}]
+    assert submit("kfp", "--wait", "--poll-seconds", "0.01") == 3
+    err = capsys.readouterr().err
+    assert err.startswith(
+        "castell: error: step train-model failed: training ended with exit code 3"
+    )
+    assert err.count("\n") == 1
+
+
+def test_a_cancelled_run_is_no_success(kfp: Kfp, capsys: pytest.CaptureFixture[str]) -> None:
+    kfp.script = [{"state": "CANCELED"}]
+    assert submit("kfp", "--wait", "--poll-seconds", "0.01") == 1
+    assert "cancelled" in capsys.readouterr().err
+
+
+def test_status_cancel_and_logs_of_a_run(kfp: Kfp, capsys: pytest.CaptureFixture[str]) -> None:
+    submit("kfp", "--name", "flights")
+    run = new_id(100)
+    kfp.logs = {"pod-1": "reading\nwriting\n"}
+    kfp.script = [{"state": "RUNNING", "tasks": [task("shard-data", "RUNNING", pod="pod-1")]}]
+    capsys.readouterr()
+    assert castell("status", run) == 0
+    assert capsys.readouterr().out.splitlines()[0] == "flights: running"
+    assert castell("status", run, "--json") == 0
+    assert json.loads(capsys.readouterr().out)["tasks"][0]["state"] == "running"
+    assert castell("logs", run) == 0
+    assert capsys.readouterr().out == "▸ shard-data\n    reading\n    writing\n"
+    assert castell("logs", run, "--step", "shard-dat") == 2
+    assert "did you mean 'shard-data'?" in capsys.readouterr().err
+    assert castell("cancel", run) == 0
+    assert castell("status", run) == 0
+    assert "flights: cancelled" in capsys.readouterr().out
+
+
+def test_trouble_with_the_server_is_one_line(kfp: Kfp, capsys: pytest.CaptureFixture[str]) -> None:
+    assert castell("status", new_id(7)) == 2
+    assert "knows no such run" in capsys.readouterr().err
+    assert submit("kfp", "--host", "http://127.0.0.1:9") == 2
+    assert "KFP at http://127.0.0.1:9 cannot be reached" in capsys.readouterr().err
+    assert submit("kfp", "--host", "somewhere") == 2
+    assert "host (somewhere): must be the address" in capsys.readouterr().err
+
+
+def test_what_is_shown_is_what_is_sent(kfp: Kfp, capsys: pytest.CaptureFixture[str]) -> None:
+    assert submit("kfp", "--name", "flights", "--show") == 0
+    assert not kfp.asked
+    shown = json.loads(capsys.readouterr().out)
+    assert submit("kfp", "--name", "flights") == 0
+    (asked,) = kfp.sent("POST", "/runs")
+    assert (shown["method"], shown["url"]) == (asked.method, kfp.address + asked.path)
+    for body in (shown["body"], asked.body):
+        body.pop("experiment_id")  # known to the server alone
+    assert shown["body"] == asked.body
+
+
+@pytest.mark.timeout(90)
+def test_an_interrupt_leaves_the_run_and_says_how_to_end_it(kfp: Kfp) -> None:
+    command = [
+        "submit",
+        "train_evaluate_export",
+        "--target",
+        "kfp",
+        "--wait",
+        "--poll-seconds",
+        "0.1",
+    ]
+    flags = [word for param in PARAMETERS for word in ("--param", param)]
+    running = subprocess.Popen(
+        [sys.executable, "-m", "pipelines.cli", *command, *flags],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    while not any(kfp.looks.values()):
+        assert running.poll() is None
+        time.sleep(0.1)
+    running.send_signal(signal.SIGINT)
+    _, err = running.communicate(timeout=60)
+    assert running.returncode == 130
+    assert f"castell cancel {new_id(100)} --target kfp" in err
+    assert "Traceback" not in err
+    assert not kfp.sent("POST", ":terminate")
+
+
+def test_every_step_s_image_is_the_one_asked_for(kfp: Kfp) -> None:
+    submit("kfp")
+    (asked,) = kfp.sent("POST", "/runs")
+    spec = asked.body["pipeline_spec"]
+    executors = spec.get("pipeline_spec", spec)["deploymentSpec"]["executors"]
+    assert len(executors) == len(COMPONENTS)
+    assert {e["container"]["image"] for e in executors.values()} == {os.environ["CASTELL_IMAGE"]}
