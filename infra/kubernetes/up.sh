@@ -4,7 +4,8 @@ set -euo pipefail
 
 readonly KFP_VERSION=2.17.0
 readonly HOST=http://localhost:8080
-readonly FOLDER="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
+FOLDER=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+readonly FOLDER
 image=castell:0.1.0
 cluster=castell
 down=false
@@ -94,5 +95,7 @@ kubectl wait deployment --all --namespace kubeflow --for condition=Available --t
 
 cat <<EOF
 Kubeflow Pipelines is at $HOST
-  castell submit train_evaluate_export --target kfp --host $HOST --image $image --param sources=…
+  castell submit train_evaluate_export --target kfp --host $HOST --image $image \\
+    --param sources=https://… --param label=COLUMN
+Sources are addresses that the cluster can read. To remove it all: $0 --down
 EOF

@@ -53,6 +53,8 @@ output "network" {
 output "psc_attachment" {
   description = "Setting `psc_attachment`; null unless network_access is psc."
   value       = local.vertex.psc_attachment
+  # Nor may one start before the agent may join the attachment.
+  depends_on = [google_project_iam_member.attachment_user]
 }
 
 output "kms_key" {
@@ -80,6 +82,7 @@ output "labels" {
 output "settings" {
   description = "All of them as a settings file: terraform output -raw settings > castell.yaml"
   value       = yamlencode({ vertex = { for key, value in local.vertex : key => value if value != null } })
+  depends_on  = [google_kms_crypto_key_iam_member.agent, google_project_iam_member.attachment_user]
 }
 
 output "data" {

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -215,39 +213,3 @@ def test_script_and_overlay_name_one_version_of_kfp() -> None:
     (version,) = [line.partition("=")[2] for line in script.splitlines() if "KFP_VERSION=" in line]
     assert version.startswith("2.17.")
     assert f"?ref={version}&" in (FOLDER / "local" / "kustomization.yaml").read_text()
-
-
-def script(*arguments: str, path: str | None = None) -> subprocess.CompletedProcess[str]:
-    environ = dict(os.environ) if path is None else {**os.environ, "PATH": path}
-    return subprocess.run(
-        ["/bin/bash", FOLDER / "up.sh", *arguments],
-        capture_output=True, text=True, check=False, timeout=30, env=environ,
-    )  # fmt: skip
-
-
-def test_the_script_is_sound_and_its_help_teaches() -> None:
-    subprocess.run(["/bin/bash", "-n", FOLDER / "up.sh"], check=True, timeout=30)
-    done = script("--help")
-    assert done.returncode == 0
-    for word in ("--image", "--cluster", "--down", "docker", "kind", "kubectl", "castell:0.1.0"):
-        assert word in done.stdout
-
-
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [(["--imag", "x"], "--imag: no such option"), (["--image"], "--image needs a value")],
-)
-def test_the_script_refuses_what_it_does_not_know(arguments: list[str], said: str) -> None:
-    done = script(*arguments)
-    assert done.returncode == 2
-    assert said in done.stderr
-    assert len(done.stderr.splitlines()) == 1
-
-
-def test_the_script_says_what_is_missing_and_where_to_get_it(tmp_path: Path) -> None:
-    (tmp_path / "dirname").symlink_to("/usr/bin/dirname")
-    (tmp_path / "docker").write_text("#!/bin/sh\n")
-    (tmp_path / "docker").chmod(0o755)
-    done = script(path=str(tmp_path))
-    assert done.returncode == 2
-    assert "kind is not there: install it, https://kind.sigs.k8s.io" in done.stderr

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from pipelines import settings
+from pipelines.targets.vertex import limits
 from pipelines.targets.vertex.settings import VertexSettings
 from tests.infra.hcl import FOLDER, files, module
 
@@ -22,6 +25,22 @@ VERTEX_VERBS = {
         "tensorboardTimeSeries",
     },
 }
+# `terraform output -raw settings` of a plan with network_access = "psc" and made-up numbers.
+SETTINGS = """\
+"vertex":
+  "base_output_directory": "gs://my-project-castell-pipelines/pipeline-root/tensorboard"
+  "kms_key": "projects/my-project/locations/europe-west4/keyRings/castell-europe-west4/cryptoKeys/vertex"
+  "labels":
+    "app": "castell"
+  "location": "europe-west4"
+  "pipeline_root": "gs://my-project-castell-pipelines/pipeline-root"
+  "project": "my-project"
+  "psc_attachment": "projects/my-project/regions/europe-west4/networkAttachments/castell-jobs"
+  "service_account": "castell-pipeline@my-project.iam.gserviceaccount.com"
+  "tensorboard": "projects/123456789012/locations/europe-west4/tensorboards/1"
+"""  # noqa: E501
+ATTACHMENT = re.compile(r'  "psc_attachment": .*\n')
+NETWORK = '  "network": "projects/123456789012/global/networks/castell"\n'
 
 
 def bodies(type_: str) -> list[dict[str, Any]]:
@@ -73,6 +92,16 @@ def test_submit_knows_every_setting_that_is_rendered() -> None:
     assert rendered <= set(VertexSettings.model_fields)
     assert {"project", "location", "pipeline_root", "service_account", "labels"} <= rendered
     assert rendered <= set(module().outputs)
+
+
+@pytest.mark.parametrize("way", ["psc", "peering"])
+def test_submit_takes_the_rendered_settings(way: str, tmp_path: Path) -> None:
+    file = tmp_path / "castell.yaml"
+    file.write_text(SETTINGS if way == "psc" else ATTACHMENT.sub(NETWORK, SETTINGS))
+    read = settings.read("vertex", {}, file=str(file), environ={})
+    limits.check(read, workers=4)
+    assert read.model_fields_set <= set(module().local_values["vertex"])
+    assert bool(read.network) == (way == "peering")
 
 
 def test_a_network_and_an_attachment_cannot_both_be_asked_for() -> None:
