@@ -1,6 +1,6 @@
-# What runs this: Terraform 1.9 (a validation may look at other variables) and Google's providers.
-# Version 7 of them changes nothing that is used here (its upgrade guide). `terraform init` writes
-# .terraform.lock.hcl with exact versions and hashes: commit it beside your backend.tf.
+# What runs this: Terraform 1.9 (a validation may look at other variables) and Google's providers,
+# of which 6.50 and 7 know all that is used here. `terraform init` writes .terraform.lock.hcl with
+# exact versions and hashes: commit it beside your backend.tf.
 
 terraform {
   required_version = ">= 1.9, < 2.0"
