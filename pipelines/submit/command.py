@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import os
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -157,8 +156,6 @@ def _show(target: str, read: Any, request: Request, cron: str | None) -> None:
             address, moved = read.host.rstrip("/"), {"host": recorded.address}
         else:
             address = read.api_endpoint or f"https://{read.location}-aiplatform.googleapis.com"
-            # The bucket is looked at through the same recorder.
-            os.environ["STORAGE_EMULATOR_HOST"] = recorded.address
             moved = {"api_endpoint": recorded.address, "experiment": ""}
         platform = connect(target, read.model_copy(update=moved))
         if cron:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import threading
 import uuid
 from collections.abc import Iterator
@@ -16,7 +17,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-# Ids in the answers, which later requests of the same submission may hold.
+_STORAGE = "STORAGE_EMULATOR_HOST"
+# In the answers, where the platform would put an id.
 _ID = str(uuid.UUID(int=0))
 
 
@@ -47,7 +49,7 @@ def recorder() -> Iterator[Recorder]:
             if self.command != "GET" and not self.path.startswith("/storage/"):
                 recorded.requests.append(Recorded(self.command, self.path, body))
             data = json.dumps(_reply(self.command, self.path, body)).encode()
-            # Google's client looks at the bucket first, and makes it: not here.
+            # A bucket that may not be looked at is left alone.
             self.send_response(403 if self.path.startswith("/storage/") else 200)
             self.send_header("Content-Type", "application/json")
             self.send_header("Content-Length", str(len(data)))
@@ -67,9 +69,14 @@ def recorder() -> Iterator[Recorder]:
     recorded = Recorder(server)
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
+    # Google's client looks at the bucket of the artifacts, too.
+    before = os.environ.get(_STORAGE)
+    os.environ[_STORAGE] = recorded.address
     try:
         yield recorded
     finally:
+        os.environ.pop(_STORAGE)
+        os.environ.update({_STORAGE: before} if before else {})
         server.shutdown()
         server.server_close()
 

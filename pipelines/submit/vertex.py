@@ -92,6 +92,8 @@ class VertexPlatform:
                 f"--cron '{cron}': must be 5 fields, such as '30 2 * * *' or 'TZ=Europe/Paris 30 …'"
             )
         s = self._settings
+        if s.reserved_ip_ranges:
+            raise UsageError("--cron: Vertex's client leaves reserved_ip_ranges out of schedules")
         with self._job(request) as job, _asking():
             made = job.create_schedule(
                 cron=cron,

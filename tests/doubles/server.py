@@ -54,12 +54,14 @@ class Server:
                     json.loads(raw or "null") if is_json else raw, dict(self.headers),
                 )  # fmt: skip
                 double.asked.append(asked)
-                status, answer = double.answer(asked)
+                status, headers, answer = double.handle(asked)
                 data = answer.encode() if isinstance(answer, str) else json.dumps(answer).encode()
                 self.send_response(status)
                 kind = "text/plain" if isinstance(answer, str) else "application/json"
                 self.send_header("Content-Type", kind)
                 self.send_header("Content-Length", str(len(data)))
+                for name, value in headers.items():
+                    self.send_header(name, value)
                 self.end_headers()
                 if self.command != "HEAD":
                     self.wfile.write(data)
@@ -81,14 +83,15 @@ class Server:
     def address(self) -> str:
         return f"http://127.0.0.1:{self._http.server_address[1]}"
 
-    def answer(self, asked: Asked) -> tuple[int, Any]:
+    def handle(self, asked: Asked) -> tuple[int, dict[str, str], Any]:
+        """Status, further headers, and JSON or text."""
         for method, pattern, reply in self.routes:
             if asked.method == method and (found := re.fullmatch(pattern, asked.path)):
                 try:
-                    return 200, reply(asked, *found.groups())
+                    return 200, {}, reply(asked, *found.groups())
                 except Refused as refused:
-                    return refused.status, self.error(refused)
-        return 404, self.error(Refused(404, f"{asked.method} {asked.path}: not found"))
+                    return refused.status, {}, self.error(refused)
+        return 404, {}, self.error(Refused(404, f"{asked.method} {asked.path}: not found"))
 
     def error(self, refused: Refused) -> Any:
         return {"error": {"code": refused.status, "message": refused.message}}

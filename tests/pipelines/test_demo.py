@@ -1,6 +1,7 @@
 """`make demo`: the table it makes out of the archive, whichever form that has."""
 
 import io
+import json
 import tarfile
 import zipfile
 from pathlib import Path
@@ -74,8 +75,12 @@ def test_the_artifacts_stand_where_a_person_looks(tmp_path: Path) -> None:
         "export-model/model/saved_model.pb",
     ):  # fmt: skip
         (root / file).parent.mkdir(parents=True, exist_ok=True)
-        (root / file).write_text("")
+        (root / file).write_text('{"seed": 7, "data": "elsewhere"}')
     lay_out(Finished(root, ()), output)
     assert {p.name for p in output.iterdir()} == {
         "dataset", "run", "evaluation.json", "report.html", "model",
+    }  # fmt: skip
+    settings = json.loads((output / "run" / "config.json").read_text())
+    assert settings == {
+        "seed": 7, "data": str(output / "dataset"), "output": str(output / "run")
     }  # fmt: skip

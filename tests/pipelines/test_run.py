@@ -109,7 +109,7 @@ def test_what_a_console_shows_is_what_the_step_says() -> None:
         "    step 1/2 into /runs/x-2026/train-model/run\n"
     )
     console.write("    - not a rule\n    st")
-    console.write("ep 2/2\n\n\n")
+    console.write("ep 2/2; next: castell evaluate --run train-model/run\n\n\n")
     console.write("07:00:09.000 - INFO - Task 'train-model' finished with status SUCCESS\n")
     console.write("07:00:09.000 - INFO - Task 'train-model' outputs:\n    run: Model( name='run',")
     console.write("\n                uri='/runs/x-2026/train-model/run',\n----------------\n")

@@ -76,12 +76,13 @@ def test_a_wrong_parameter_is_refused_before_any_request(
 
 
 def test_waiting_follows_the_steps_to_the_end(kfp: Kfp, capsys: pytest.CaptureFixture[str]) -> None:
+    sharded = task("shard-data", "SUCCEEDED")
     kfp.script = [
         {"state": "PENDING"},
         {"state": "RUNNING", "tasks": [task("shard-data", "RUNNING"), task("root", "RUNNING")]},
-        {"state": "RUNNING", "tasks": [task("shard-data", "SUCCEEDED"), task("train-model", "RUNNING", 2)]},
-        {"state": "SUCCEEDED", "tasks": [task("shard-data", "SUCCEEDED"), task("train-model", "SUCCEEDED", 2)]},
-    ]  # fmt: skip
+        {"state": "RUNNING", "tasks": [sharded, task("train-model", "RUNNING", 2)]},
+        {"state": "SUCCEEDED", "tasks": [sharded, task("train-model", "SUCCEEDED", 2)]},
+    ]
     assert submit("kfp", "--wait", "--poll-seconds", "0.01") == 0
     assert capsys.readouterr().out.splitlines()[2:] == [
         "▸ shard-data: running",

@@ -2,6 +2,7 @@
 
 import json
 import os
+from pathlib import Path
 
 import pytest
 
@@ -27,8 +28,7 @@ def the_run(vertex: Vertex) -> str:
 
 @pytest.mark.timeout(120)
 def test_a_run_is_what_was_asked_for(vertex: Vertex, capsys: pytest.CaptureFixture[str]) -> None:
-    with open("castell.yaml", "w") as file:  # noqa: PTH123
-        file.write(SETTINGS)
+    Path("castell.yaml").write_text(SETTINGS)
     assert submit("vertex", "--name", "flights", "--machine-type", "n1-highmem-8") == 0
     (asked,) = vertex.sent("POST", "/pipelineJobs")
     assert asked.path == "/v1/projects/a-project/locations/europe-west4/pipelineJobs"
@@ -141,7 +141,6 @@ def test_what_is_shown_is_what_is_sent(vertex: Vertex, capsys: pytest.CaptureFix
     assert submit("vertex", "--name", "flights", "--show") == 0
     assert not vertex.asked
     shown = json.loads(capsys.readouterr().out)
-    os.environ["STORAGE_EMULATOR_HOST"] = vertex.address
     assert submit("vertex", "--name", "flights") == 0
     (asked,) = vertex.sent("POST", "/pipelineJobs")
     assert shown["method"] == asked.method
@@ -166,6 +165,7 @@ def test_the_address_that_is_shown_is_google_s(
         (("--machine-type", "ct6e-standard-4t"), "TensorFlow does not run on TPU v6e"),
         (("--strategy", "CHEAP"), "--strategy (CHEAP): input should be 'STANDARD', 'SPOT'"),
         (("--host", "http://x"), "--host: no setting of target vertex"),
+        (("--network", "default"), "network (default): must be projects/NUMBER/"),
     ],
 )
 def test_a_wrong_setting_is_refused_before_any_request(
@@ -183,8 +183,7 @@ def test_a_file_for_kubernetes_is_not_sent(
 ) -> None:
     """KP#11241: Vertex refuses a second document."""
     text = ir.text("train_evaluate_export", "vertex") + "\n---\nplatforms: {kubernetes: {}}\n"
-    with open("two.yaml", "w") as file:  # noqa: PTH123
-        file.write(text)
+    Path("two.yaml").write_text(text)
     flags = ["--param", "sources=x", "--param", "label=y"]
     assert castell("submit", "two.yaml", "--target", "vertex", *flags) == 2
     assert "compile it with --target vertex" in capsys.readouterr().err

@@ -1,0 +1,92 @@
+"""Settings of targets: flag before environment before file; each mistake is one line."""
+
+from pathlib import Path
+
+import pytest
+
+from pipelines import settings
+from pipelines.targets.vertex.settings import VertexSettings
+from trainer.errors import UsageError
+
+
+def read(
+    file: Path | None = None, flags: dict[str, str] | None = None, **environ: str
+) -> VertexSettings:
+    found = settings.read("vertex", flags or {}, file=str(file) if file else None, environ=environ)
+    assert isinstance(found, VertexSettings)
+    return found
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "mine.yaml"
+    path.write_text("vertex: {project: of-file, location: asia-east1, disk_gigabytes: 200}\n")
+    return path
+
+
+def test_a_flag_goes_before_the_environment_before_the_file(file: Path) -> None:
+    found = read(file, {"project": "of-flag"}, CASTELL_VERTEX_PROJECT="of-environment")
+    assert found.project == "of-flag"
+    found = read(file, CASTELL_VERTEX_PROJECT="of-environment")
+    assert (found.project, found.location) == ("of-environment", "asia-east1")
+    assert read(file).project == "of-file"
+
+
+def test_the_file_of_this_directory_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert read().project == ""
+    Path("castell.yaml").write_text("vertex: {project: here}\nkfp: {host: http://x}\n")
+    assert read().project == "here"
+
+
+def test_texts_become_what_the_setting_is() -> None:
+    found = read(
+        flags={
+            "evaluator": "true",
+            "disk_gigabytes": "200",
+            "labels": "{team: a}",
+            "reserved_ip_ranges": "[one, two]",
+            "nfs_mounts": "[{server: 10.0.0.1, path: /x, mount_point: x}]",
+        }
+    )
+    assert (found.evaluator, found.disk_gigabytes, found.labels) == (True, 200, {"team": "a"})
+    assert found.reserved_ip_ranges == ("one", "two")
+    assert found.nfs_mounts[0].server == "10.0.0.1"
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        ("vertex: {projct: x}", "vertex.projct: no such setting, did you mean 'project'?"),
+        ("vertx: {project: x}", "no section 'vertx', did you mean 'vertex'?"),
+        ("vertex: x", "section vertex: must hold keys"),
+        ("[vertex]", "must hold sections"),
+        ("vertex: {project: 1}", "vertex.project (1): input should be a valid string"),
+        ("vertex: {disk_gigabytes: 1}", "vertex.disk_gigabytes (1): input should be greater"),
+        ("vertex: {nfs_mounts: [{server: x}]}", "vertex.nfs_mounts"),
+        ("a: [", "no YAML"),
+    ],
+)
+def test_a_mistake_in_the_file_is_named(tmp_path: Path, content: str, says: str) -> None:
+    file = tmp_path / "castell.yaml"
+    file.write_text(content)
+    with pytest.raises(UsageError) as raised:
+        read(file)
+    assert says in str(raised.value)
+    assert str(file) in str(raised.value)
+    assert "\n" not in str(raised.value)
+
+
+def test_other_mistakes_are_named(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="no such file"):
+        read(tmp_path / "absent.yaml")
+    with pytest.raises(UsageError, match="CASTELL_VERTEX_PROJCT: no such setting, did you mean"):
+        read(CASTELL_VERTEX_PROJCT="x")
+    with pytest.raises(UsageError, match=r"--labels .*: no YAML list or mapping"):
+        read(flags={"labels": "{a"})
+    with pytest.raises(UsageError, match="--host: no setting of target vertex"):
+        read(flags={"host": "x"})
+    with pytest.raises(UsageError, match="--host: target local has no settings"):
+        settings.read("local", {"host": "x"})
