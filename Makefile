@@ -5,8 +5,16 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip -qq --disable-pip-version-check
+# The policy scanner needs other versions of much, so it has an environment of its own.
+SCAN := .venv-scan
+SCAN_READY := $(SCAN)/ready-$(shell cksum < requirements/scan.txt | cut -d' ' -f1)
 READY := $(VENV)/ready-$(shell cat requirements/dev.txt pyproject.toml | cksum | cut -d' ' -f1)
-IMAGE ?= castell:0.1.0
+# What `make image` builds: castell or trainer, for cpu, gpu or tpu.
+TARGET ?= castell
+ACCELERATOR ?= cpu
+PLATFORM ?=
+IMAGE ?= $(if $(filter trainer,$(TARGET)),castell-trainer,castell):0.1.0$(if $(filter-out cpu,$(ACCELERATOR)),-$(ACCELERATOR))
+DOCKER ?= docker
 BENCH ?=
 # Test files run side by side; most wait for processes of their own. More want more cores.
 JOBS ?= 2
@@ -37,25 +45,23 @@ demo-mnist: $(READY) ## 70,000 digits through it, with the image task; needs npm
 test: $(READY) ## all tests
 	@$(BIN)/python -m pytest -q -n $(JOBS) --dist loadfile
 
-lint: $(READY) ## style, types and layers
+lint: $(READY) $(SCAN_READY) ## style, types, layers, and the policies of infra/
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
+	@out=$$($(SCAN)/bin/checkov --config-file infra/checkov.yaml) || { echo "$$out"; exit 1; }
 
 bench: $(READY) ## measured against others, one JSON line each; BENCH=name for one of them
 	@$(BIN)/python -m tests.benchmarks $(BENCH)
 
-image: ## the container image that every step runs in; IMAGE=name:tag
-	docker build --file infra/docker/Dockerfile --target castell --tag $(IMAGE) .
+image: ## the image that every step runs in; TARGET=trainer ACCELERATOR=gpu|tpu IMAGE=name:tag
+	DOCKER_BUILDKIT=1 $(DOCKER) build --file infra/docker/Dockerfile --target $(TARGET) \
+	  --build-arg ACCELERATOR=$(ACCELERATOR) --build-arg REVISION=$$(git rev-parse HEAD) \
+	  $(if $(PLATFORM),--platform $(PLATFORM)) --tag $(IMAGE) .
 
 lock: $(READY) ## new versions into requirements/*.txt, from pyproject.toml
-	@for extra in dev pipelines components trainer; do \
-	  $(BIN)/uv pip compile pyproject.toml --extra $$extra --universal --python-version 3.11 \
-	    --generate-hashes --no-header --no-annotate \
-	    $$([ $$extra = dev ] && echo --upgrade || echo --constraint requirements/dev.txt) \
-	    --quiet --output-file requirements/$$extra.txt || exit; \
-	done
+	@$(BIN)/python requirements/lock.py
 
 $(READY):
 	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' || \
@@ -65,4 +71,10 @@ $(READY):
 	@$(PYTHON) -m venv $(VENV)
 	@$(PIP) install --require-hashes -r requirements/dev.txt
 	@$(PIP) install --no-deps --no-build-isolation -e .
+	@touch $@
+
+$(SCAN_READY):
+	@rm -rf $(SCAN) && $(PYTHON) -m venv $(SCAN)
+	@$(SCAN)/bin/python -m pip -qq --disable-pip-version-check install --require-hashes \
+	  -r requirements/scan.txt
 	@touch $@

@@ -18,6 +18,8 @@ _TASK = re.compile(r"Executing task '([^']+)'")
 _ENDED = re.compile(r"Task '([^']+)' finished with status ([A-Z]+)")
 _INDENT = "    "
 _EXECUTOR = "[KFP Executor "
+# What to type next is told to who runs a step alone; the pipeline goes on by itself.
+_NEXT = re.compile(r"; next: castell .*")
 # What TensorFlow prints before its log level counts: no GPU here, and the like.
 _TENSORFLOW = re.compile(r"WARNING: All log messages before absl::|[IWE]\d{4} \d\d:\d\d:\d+\.\d+")
 
@@ -83,6 +85,7 @@ class Console(io.TextIOBase):
             return None
         if _TENSORFLOW.match(line):
             return None
+        line = _NEXT.sub("", line)
         if not self.error.startswith("castell: error:") or line.startswith("castell: error:"):
             self.error = line
         return _INDENT + line

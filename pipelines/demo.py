@@ -32,7 +32,12 @@ PARAMETERS = {
     "label": "late",
     "workers": WORKERS,
     "epochs": 8.0,
-    "config": {"global_batch": 1024, "learning_rate": 2e-3, "log_every": 200},
+    "config": {
+        "global_batch": 1024,
+        "learning_rate": 2e-3,
+        "log_every": 200,
+        "eval_every": 400,
+    },
     "slices": ["carrier", "origin"],
     "thresholds": ["auc>=0.91"],
 }
@@ -123,6 +128,10 @@ def lay_out(finished: Finished, output: Path) -> None:
         if source.exists():
             shutil.move(source, output / name)
     shutil.rmtree(output / ".work")
+    # So that the run can be gone on with from its own settings.
+    settings = output / "run" / "config.json"
+    moved = {"data": str(output / "dataset"), "output": str(output / "run")}
+    settings.write_text(json.dumps({**json.loads(settings.read_text()), **moved}, indent=2))
 
 
 def summary(output: Path, seconds: float) -> str:
@@ -142,6 +151,7 @@ time        {seconds:.0f} s
 
 What to try next:
   {castell} evaluate {run} {data} --split eval --slice dest --output build/by-destination
+  {castell} train --config {output}/run/config.json --epochs 12
   {castell} train {data} --output build/wider --workers 2 --epochs 2 --hidden 512,256
   {castell} peek {data} --global-batch 1024 --replicas 2 --step 100
   {castell} compile train_evaluate_export --target vertex --output build/vertex.yaml

@@ -45,6 +45,11 @@ class NoServing(Tabular):
         return super().serve(features)["probability"]
 
 
+class Columns(Tabular):
+    def serve(self, features: Any) -> Any:
+        return {"probability": super().serve(features)["probability"][:, None]}
+
+
 class Steps(Tabular):
     def metrics(self) -> Any:
         return {"step": keras.metrics.AUC()}

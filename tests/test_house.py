@@ -35,7 +35,10 @@ def test_the_top_level_holds_the_five_folders() -> None:
     assert {name for name in top if not name.startswith(".")} == FOLDERS
 
 
-@pytest.mark.parametrize("name", ["trainer", "components", "pipelines", "dev", "demo"])
+LOCKS = [path.stem for path in sorted((ROOT / "requirements").glob("*.txt"))]
+
+
+@pytest.mark.parametrize("name", [name for name in LOCKS if name != "orbit"])
 def test_a_lock_has_a_hash_for_everything_and_no_address(name: str) -> None:
     text = (ROOT / "requirements" / f"{name}.txt").read_text()
     assert not REGISTRY.search(text)
@@ -44,12 +47,17 @@ def test_a_lock_has_a_hash_for_everything_and_no_address(name: str) -> None:
         assert "--hash=sha256:" in requirement
 
 
-def test_the_locks_agree() -> None:
+@pytest.mark.parametrize("build", ["cpu", "gpu"])
+def test_the_images_have_the_versions_that_are_tested(build: str) -> None:
+    """But for TensorFlow's build; tensorflow-tpu is another release, with versions of its own."""
+
     def versions(name: str) -> set[str]:
         text = (ROOT / "requirements" / f"{name}.txt").read_text()
-        return {line.rstrip(" \\") for line in text.splitlines() if not line.startswith(" ")}
+        lines = [line.split(" ")[0] for line in text.splitlines() if not line.startswith(" ")]
+        return {line for line in lines if not line.startswith(("tensorflow-cpu", "nvidia-"))}
 
-    assert versions("trainer") <= versions("components") <= versions("pipelines") <= versions("dev")
+    assert versions(f"trainer-{build}") - {"tensorflow==2.21.0"} <= versions(f"castell-{build}")
+    assert versions(f"castell-{build}") <= versions("dev")
 
 
 def test_the_trainer_stands_alone() -> None:

@@ -230,6 +230,12 @@ def _announce(plan: Any) -> None:
         file=sys.stderr,
         flush=True,
     )
+    if plan.config.warmup_steps >= plan.config.steps:
+        print(
+            f"castell: warning: warmup_steps ({plan.config.warmup_steps}) is all of the run: the "
+            "rate ends before it is learning_rate",
+            file=sys.stderr,
+        )
     if settings := plan.config.settings:
         print(f"with {settings}", file=sys.stderr, flush=True)
 

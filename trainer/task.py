@@ -84,11 +84,11 @@ class Task(tf.Module):
                 self.model = my_model(data)
 
             def loss(self, batch, training):
-                logits = self.model(batch.features, training=training)
-                return keras.losses.binary_crossentropy(batch.label, logits, from_logits=True)
+                logits = self.model(batch.features, training=training)[:, 0]
+                return tf.nn.sigmoid_cross_entropy_with_logits(batch.label, logits)
 
             def serve(self, features):
-                return {"probability": tf.sigmoid(self.model(features))}
+                return {"probability": tf.sigmoid(self.model(features))[:, 0]}
 
     `options` holds the validated `Options`, the Task's own configuration keys. A Task is a
     `tf.Module`, so that an export finds its models and lookup tables by itself.

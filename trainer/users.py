@@ -56,4 +56,7 @@ def _search_here() -> None:
 
 
 def _no_module(where: str, module: str) -> UsageError:
-    return UsageError(f"{where}: there is no module {module!r} on the path")
+    return UsageError(
+        f"{where}: there is no module {module!r} on the path: run the command where it stands, or "
+        "name its directory in PYTHONPATH"
+    )

@@ -19,24 +19,24 @@ from trainer.build import build
 from trainer.check.inputs import refuse_unfit
 from trainer.config import RESUMABLE_KEYS
 from trainer.data.input import Columns
-from trainer.errors import EXIT_PEER_LOST, PeerLost, UsageError
+from trainer.errors import EXIT_PEER_LOST, UsageError
 from trainer.feeds import local_replicas, most_steps, start_feeds
 from trainer.loop import diagnose, jit
 from trainer.loop.agree import make_agree
 from trainer.loop.evaluate import Evaluation
 from trainer.loop.loop import Hooks, Loop, Metrics
+from trainer.loop.predict import rehearse
 from trainer.loop.step import TrainStep
-from trainer.loop.variables import matching, paths_of, task_variables
 from trainer.plan import Plan
-from trainer.run import belonging, checkpoint, commits, faults
-from trainer.run.commits import Commit
+from trainer.restore import restore
+from trainer.run import faults
 from trainer.run.directory import RunDirectory
 from trainer.run.memory import memory_figures
 from trainer.run.profile import Profile
 from trainer.run.saver import Saver
 from trainer.run.status import Status
-from trainer.run.warm import initial_values
 from trainer.run.writers import Writer, make_writers
+from trainer.task import Task
 
 
 class Worker:
@@ -82,9 +82,12 @@ class Worker:
         columns = None if trained.task.feeds_itself else trained.task.columns(plan.dataset)
         if plan.choice.name == "tpu" and columns is not None:
             refuse_unfit(trained.task, columns, self._rows)
+        if columns is not None and type(trained.task).serve is not Task.serve:
+            rehearse(trained.task, self._strategy, columns, self._rows)
         evaluation = self._evaluation()
         self._variables = trained.variables
-        self.step = start = self._restore()
+        self.step, self._meta = restore(plan, trained, self.directory, self._agree, self._say)
+        start = self.step
         if plan.spec.is_chief:  # not before: what cannot be built leaves no run behind
             self._own = find_own(config)
             self.directory.start(plan.stored, RESUMABLE_KEYS)
@@ -147,60 +150,6 @@ class Worker:
             replicas=self._strategy.num_replicas_in_sync, local=self._local_replicas(),
             start=start, last=last, steps=in_a_call,
         )  # fmt: skip
-
-    def _restore(self) -> int:
-        """Loads the newest whole checkpoint, the same one on all workers; returns its step."""
-        commit = None
-        config = self._plan.config
-        if self._plan.spec.is_chief:
-            commit = checkpoint.latest(self.directory.checkpoints, self._say)
-            if commit is None and commits.steps_in(self.directory.checkpoints):
-                self._say(f"no checkpoint of {config.output} is whole: it begins anew at step 0")
-        # The chief decides: what another one sees on a shared disk may be older.
-        (step,) = self._agree([commit.step if commit else 0])
-        self._meta = self._describe()
-        if step:
-            commit = commit or self._commit_at(step)
-            belonging.check(commit, self._meta[belonging.CONFIG])
-            checkpoint.restore(commit, self._variables)
-            self._meta["compiled"] = commit.meta.get("compiled")
-            self._say(f"resuming {config.output} from step {step}")
-        elif config.init_from:
-            self._warm_start(config.init_from)
-        return step
-
-    def _commit_at(self, step: int) -> Commit:
-        """Returns the commit that the chief goes on from, as this worker sees it."""
-        directory = self.directory.checkpoints
-        if step not in commits.steps_in(directory):
-            raise PeerLost(
-                f"the chief goes on from step {step}, which this worker does not see in "
-                f"{directory}: it was written while the workers started, or they share no disk; "
-                "start all of them again"
-            )
-        return commits.commit_at(directory, step)
-
-    def _warm_start(self, source: str) -> None:
-        task = self._trained.task
-        skip = matching(task, self._plan.config.init_skip, "init_skip")
-        paths = paths_of(task)
-        taken = initial_values(source, task_variables(task), skip, spelt=lambda name: paths[name])
-        if self._trained.ema is not None:
-            self._trained.ema.start()
-        self._say(taken)
-
-    def _describe(self) -> dict[str, Any]:
-        """Returns what stands in every COMMIT.json beside the data."""
-        plan = self._plan
-        return {
-            "task": plan.config.task,
-            "config_fingerprint": plan.fingerprint,
-            belonging.CONFIG: belonging.identity(plan.stored),
-            "dataset_fingerprint": plan.dataset.manifest.fingerprint,
-            "workers": plan.spec.world_size,
-            "replicas": self._strategy.num_replicas_in_sync,
-            "strategy": plan.choice.name,
-        }
 
     def _save(self, step: int) -> None:
         self._trained.settle()

@@ -16,7 +16,6 @@ from trainer.data.manifest import Label, LabelKind
 from trainer.errors import UsageError
 
 Floats = npt.NDArray[np.float64]
-OUTPUT = {"binary": "probability", "multiclass": "probabilities", "regression": "prediction"}
 
 
 @dataclass(frozen=True)
@@ -68,7 +67,7 @@ def scored(
       UsageError: the output that evaluation reads is not there, has another shape, is not finite
         or is no probability.
     """
-    name = OUTPUT[label.kind]
+    name = label.output
     if name not in outputs:
         there = ", ".join(sorted(outputs)) or "nothing"
         raise UsageError(

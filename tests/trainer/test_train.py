@@ -33,6 +33,20 @@ def test_doing_it_again_does_nothing(dataset: Dataset, tmp_path: Path, start: An
     assert "from step 20" in log
 
 
+def test_a_run_that_is_made_longer_says_what_that_does_to_a_cosine(
+    dataset: Dataset, tmp_path: Path, start: Any
+) -> None:
+    output, cosine = tmp_path / "run", {"schedule": "cosine", "learning_rate": 0.01}
+    log = start(
+        run_main, flags(dataset, output, steps=20, warmup_steps=20, **cosine), log=tmp_path / "1"
+    ).expect(0)
+    assert "warmup_steps (20) is all of the run" in log
+    longer = flags(dataset, output, steps=40, warmup_steps=20, **cosine)
+    log = start(run_main, longer, log=tmp_path / "2").expect(0)
+    assert "was to end at step 20, and now at 40: the cosine stretches" in log
+    assert "the rate goes from 0.01 to 0.01 at step 20" in log
+
+
 def test_workers_of_different_configuration_do_not_start(
     dataset: Dataset, tmp_path: Path, start: Any
 ) -> None:

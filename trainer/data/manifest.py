@@ -50,6 +50,9 @@ class Feature(_Frozen):
     storage: Storage | None = None
 
 
+_OUTPUTS = {"binary": "probability", "multiclass": "probabilities", "regression": "prediction"}
+
+
 class Label(_Frozen):
     """The label column (also listed among `features`).
 
@@ -59,6 +62,11 @@ class Label(_Frozen):
     name: str
     kind: LabelKind
     classes: tuple[str, ...] | tuple[int, ...] | None = None
+
+    @property
+    def output(self) -> str:
+        """What evaluation reads of the outputs of `Task.serve`."""
+        return _OUTPUTS[self.kind]
 
 
 class Shard(_Frozen):

@@ -15,11 +15,11 @@ import tensorflow as tf
 
 from trainer.data.blocks import Block, concat
 from trainer.data.dataset import Dataset
-from trainer.data.input import padded
+from trainer.data.input import Columns, padded
 from trainer.data.rows import DamagedShard, read_rows
 from trainer.data.weighting import check_weights
 from trainer.errors import UsageError
-from trainer.task import Task
+from trainer.task import Task, named_rows
 
 
 @dataclass(frozen=True)
@@ -34,6 +34,44 @@ class Predictions:
     label: npt.NDArray[Any]
     weight: npt.NDArray[np.float32]
     outputs: dict[str, npt.NDArray[Any]]
+
+
+def rehearse(task: Task, strategy: tf.distribute.Strategy, columns: Columns, rows: int) -> None:
+    """Traces `task.serve`, so that what it gets wrong is said before the training, not after.
+
+    rows: of one replica.
+
+    Raises:
+      UsageError: it returns something else than tensors by name, a row each, or an output that
+        evaluation reads has another shape than evaluation needs.
+    """
+    signature = columns.signature(rows)
+    zeros = {name: tf.zeros(spec.shape, spec.dtype) for name, spec in signature.items()}
+    served: list[Any] = []
+
+    def one(arrays: dict[str, tf.Tensor]) -> None:
+        features = named_rows("preprocess", task.preprocess(columns.named(arrays)), rows)
+        served.append(task.serve(features))
+
+    @tf.function
+    def once(arrays: dict[str, tf.Tensor]) -> None:
+        strategy.run(one, args=(arrays,))
+
+    once.get_concrete_function(
+        strategy.experimental_distribute_values_from_function(lambda context: zeros)
+    )
+    outputs = named_rows("serve", served[0], rows)
+    label = columns.dataset.manifest.label
+    name = label.output
+    if name in outputs:
+        wanted = [rows, len(label.classes or ())] if label.kind == "multiclass" else [rows]
+        found = tf.TensorShape(outputs[name].shape)
+        if not found.is_compatible_with(wanted):
+            first = ": take [:, 0]" if found.rank == 2 and found[1] == 1 else ""
+            raise UsageError(
+                f"serve(): {name!r} has shape {found}, evaluating a {label.kind} label needs "
+                f"{tf.TensorShape(wanted)}{first}"
+            )
 
 
 def predict(

@@ -263,6 +263,8 @@ def _local(path: str) -> str:
     if copy := _copies().get(path):
         return copy
     scheme = scheme_of(path)
+    if scheme in SCHEMES:
+        raise UsageError(f"{path}: only training works in a store: copy the run to a disk first")
     if scheme not in (None, "file"):
         raise UsageError(
             f"--output {path}: a run directory is on a local or mounted disk, or in "

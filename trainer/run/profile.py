@@ -70,6 +70,6 @@ class Profile:
             self._say(f"castell: warning: the trace could not be written: {error}")
             return
         self._say(
-            f"profile: steps {began} to {end} are traced, see them with `tensorboard --logdir "
-            f"{self._directory}`"
+            f"profile: steps {began} to {end} are traced, see them with `pip install xprof` and "
+            f"`tensorboard --logdir {self._directory}`"
         )

@@ -108,8 +108,11 @@ def test_a_failed_start_removes_the_directories_it_made(tmp_path: Path) -> None:
 
 
 def test_urls_are_refused_except_file(tmp_path: Path) -> None:
-    for url in ("gs://bucket/run", "s3://bucket/run"):
-        with pytest.raises(UsageError, match="must be on a local or mounted disk"):
+    for url, says in (
+        ("gs://bucket/run", "copy the run to a disk first"),
+        ("https://host/run", "on a local or mounted disk, or in gs:// or s3://, not in https://"),
+    ):
+        with pytest.raises(UsageError, match=says):
             RunDirectory(url)
     assert RunDirectory(f"file://{tmp_path}/run").path == f"{tmp_path}/run"
 

@@ -116,7 +116,7 @@ def test_plain_lines_say_how_far_and_how_long() -> None:
     stream, clock = io.StringIO(), Clock()
     progress = Progress(500, 100, stream, clock=clock)
     console = ConsoleWriter(progress)
-    clock.now = 30.0  # start-up and compiling
+    clock.now = 30.0  # mostly start-up and compiling
     console.write(200, "train", {"loss": 0.5, "examples_per_second": 182_400.0})
     clock.now = 40.0
     console.write(300, "train", {"loss": 0.25, "examples_per_second": 950.0})
@@ -124,11 +124,19 @@ def test_plain_lines_say_how_far_and_how_long() -> None:
     console.write(500, "train", {"loss": 0.125})
     console.close()
     assert stream.getvalue().splitlines() == [
-        "train  step 200/500   40%  loss 0.5000  182k examples/s  ETA 1:30",
+        "train  step 200/500   40%  loss 0.5000  182k examples/s",
         "train  step 300/500   60%  loss 0.2500  950 examples/s  ETA 0:20",
         "eval  step 300  auc 0.9123",
         "train  step 500/500  100%  loss 0.1250",
     ]
+
+
+def test_long_intervals_have_an_estimate_from_the_first_on() -> None:
+    stream, clock = io.StringIO(), Clock()
+    progress = Progress(500, 0, stream, clock=clock)
+    clock.now = 100.0
+    progress.update(100)
+    assert stream.getvalue() == "train  step 100/500   20%  ETA 6:40\n"
 
 
 def test_what_slows_training_is_shown_if_it_is_much() -> None:
@@ -139,7 +147,7 @@ def test_what_slows_training_is_shown_if_it_is_much() -> None:
     figures = {"input_wait_fraction": 0.5, "step_seconds": 0.2, "allreduce_seconds": 0.05}
     console.write(20, "train", {**figures, "skipped_steps": 3.0})
     first, second = stream.getvalue().splitlines()
-    assert first.startswith("train  step 10/20   50%  ETA")
+    assert first == "train  step 10/20   50%"
     assert second == "train  step 20/20  100%  input wait 50%  all-reduce 25%  3 steps skipped"
 
 

@@ -12,6 +12,8 @@ from trainer.run.writers.interface import Writer
 
 # Shares of the time that are worth a word in the training line.
 _WORTH_SHOWING = 0.2
+# What start-up and compiling may take.
+_START_SECONDS = 60.0
 _ERASE_LINE = "\r\x1b[K"
 
 
@@ -82,8 +84,11 @@ class Progress:
             return ""
         seconds = (now - since) / (count - first) * (self._total - count)
         if not self._warm:
-            # The first interval holds start-up and compiling: later estimates leave it out.
+            # The first interval holds start-up and compiling: later estimates leave it out, and
+            # where that may be most of it, there is none yet.
             self._warm, self._origin = True, (count, now)
+            if now - since < _START_SECONDS:
+                return ""
         return f"ETA {_duration(seconds)}"
 
     def _show(self, line: str) -> None:
