@@ -38,6 +38,10 @@ COMMANDS = {
     "submit": ("pipelines.submit.command", "run a pipeline on KFP or Vertex AI"),
     "status": ("pipelines.submit.status", "say what became of a submitted run"),
     "cancel": ("pipelines.submit.cancel", "end a submitted run, or remove a schedule"),
+    "traffic": (
+        "pipelines.submit.traffic",
+        "shift an endpoint's traffic to its newest model, or back",
+    ),
     "logs": ("pipelines.submit.logs", "print what the steps of a submitted run wrote"),
     "peek": ("trainer.data.peek", "print the rows that a training step sees"),
     "doctor": (

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from components.image import IMAGE, IMAGE_VARIABLE
+from components.image import IMAGE, IMAGE_VARIABLE, with_image
 from pipelines import settings, targets
 from pipelines.targets import TARGETS
 from trainer.errors import UsageError, suggestion
@@ -18,7 +18,9 @@ from trainer.errors import UsageError, suggestion
 HELP = "write a pipeline or a component as YAML"
 
 PIPELINES = ("train_evaluate_export",)
-COMPONENTS = ("shard_data", "train_model", "evaluate_model", "export_model")
+COMPONENTS = (
+    "shard_data", "train_model", "evaluate_model", "export_model", "register_model", "deploy_model",
+)  # fmt: skip
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -100,8 +102,6 @@ def default_image() -> str:
 
 
 def _component(name: str, image: str) -> Any:
-    from pipelines.train_evaluate_export import with_image
-
     module = importlib.import_module(f"components.{name}.component")
     return with_image(getattr(module, name), image)
 

@@ -13,16 +13,12 @@ from kfp import dsl
 
 from components.evaluate_model.component import evaluate_model
 from components.export_model.component import export_model
+from components.image import with_image
 from components.shard_data.component import shard_data
 from components.train_model.component import train_model
 from pipelines.targets import Target
 
 NAME = "train-evaluate-export"
-
-
-def with_image(component: Any, image: str) -> Any:
-    """Returns the component with another image; the imported one stays as it is."""
-    return dsl.component(component.python_func, base_image=image, install_kfp_package=False)
 
 
 def with_fixed(function: Callable[..., None], name: str, value: Any) -> Callable[..., None]:

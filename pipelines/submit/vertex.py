@@ -1,18 +1,15 @@
-"""Vertex AI through Google's own client: pipeline jobs, schedules, what became of them.
-
-The client speaks REST, so that `--show` shows what is sent, whatever it is sent by.
-"""
+"""Vertex AI through Google's own client: pipeline jobs, schedules, what became of them."""
 
 from __future__ import annotations
 
 import contextlib
-import logging
 import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from components.google_cloud import asking, connect, flat
 from pipelines.submit.platform import Request, Run, Sent, State, Task
 from trainer.errors import UsageError
 
@@ -49,26 +46,13 @@ class VertexPlatform:
     def __init__(self, settings: Any) -> None:
         if not settings.project:
             raise UsageError("project is not set: --project, CASTELL_VERTEX_PROJECT or the file")
-        from google.auth import credentials
-        from google.cloud import aiplatform
-
         self._settings = settings
-        self._aiplatform = aiplatform
-        # A server on this machine that plays Vertex takes no credentials.
-        plain = settings.api_endpoint.startswith("http://")
-        with _asking():
-            aiplatform.init(
-                project=settings.project,
-                location=settings.location,
-                api_endpoint=settings.api_endpoint or None,
-                api_transport="rest",
-                credentials=credentials.AnonymousCredentials() if plain else None,  # type: ignore[no-untyped-call]
-            )
+        self._aiplatform = connect(settings.project, settings.location, settings.api_endpoint)
 
     def submit(self, request: Request) -> Sent:
         """Starts a pipeline job."""
         s = self._settings
-        with self._job(request) as job, _asking():
+        with self._job(request) as job, asking():
             try:
                 job.submit(
                     service_account=s.service_account or None,
@@ -77,7 +61,7 @@ class VertexPlatform:
                     experiment=s.experiment or None,
                 )
             except RuntimeError as error:  # the client's word for trouble with the experiment
-                said = f"experiment {s.experiment}: {_flat(error.__cause__ or error)}"
+                said = f"experiment {s.experiment}: {flat(error.__cause__ or error)}"
                 if not str(error).startswith("projects/"):
                     raise UsageError(said) from None
                 # The run is there already, and goes on.
@@ -94,7 +78,7 @@ class VertexPlatform:
         s = self._settings
         if s.reserved_ip_ranges:
             raise UsageError("--cron: Vertex's client leaves reserved_ip_ranges out of schedules")
-        with self._job(request) as job, _asking():
+        with self._job(request) as job, asking():
             made = job.create_schedule(
                 cron=cron,
                 display_name=request.name or request.compiled.name,
@@ -106,7 +90,7 @@ class VertexPlatform:
 
     def unschedule(self, schedule_id: str) -> None:
         """Deletes a schedule; runs that have begun go on."""
-        with _asking(schedule_id):
+        with asking(schedule_id):
             self._aiplatform.PipelineJobSchedule.get(schedule_id).delete()
 
     def run(self, run_id: str) -> Run:
@@ -131,7 +115,7 @@ class VertexPlatform:
 
     def cancel(self, run_id: str) -> None:
         """Asks for the end of a pipeline job; its training jobs are cancelled with it."""
-        with _asking(run_id):
+        with asking(run_id):
             self._aiplatform.PipelineJob.get(run_id).cancel()
 
     def logs(self, run_id: str, step: str) -> Iterator[str]:
@@ -141,7 +125,7 @@ class VertexPlatform:
                 yield from self._lines(_jobs(task))
 
     def _found(self, run_id: str) -> Any:
-        with _asking(run_id):
+        with asking(run_id):
             return self._aiplatform.PipelineJob.get(run_id).gca_resource
 
     @contextlib.contextmanager
@@ -155,7 +139,7 @@ class VertexPlatform:
         with tempfile.TemporaryDirectory() as directory:
             file = Path(directory, "pipeline.yaml")
             request.compiled.write(file)
-            with _asking():
+            with asking():
                 job = self._aiplatform.PipelineJob(
                     display_name=request.name or request.compiled.name,
                     template_path=str(file),
@@ -192,7 +176,7 @@ class VertexPlatform:
         url = f"{self._settings.logging_endpoint or LOGGING}/v2/entries:list"
         token = ""
         while True:
-            with _asking():
+            with asking():
                 answer = session.post(url, json={**body, **({"pageToken": token} if token else {})})
             if answer.status_code != 200:
                 raise UsageError(
@@ -215,31 +199,3 @@ def _jobs(task: Any) -> list[str]:
     """Returns the jobs that a task ran as; the last is the one that it launched, if any."""
     detail = task.executor_detail
     return [j for j in (detail.container_detail.main_job, detail.custom_job_detail.job) if j]
-
-
-@contextlib.contextmanager
-def _asking(name: str = "") -> Iterator[None]:
-    """Turns what Google's clients raise into one line, and keeps what they log to itself."""
-    from google.api_core import exceptions
-    from google.auth.exceptions import GoogleAuthError
-
-    logging.disable(logging.ERROR)
-    try:
-        yield
-    except exceptions.NotFound as error:
-        what = f"{name}: Vertex knows no such run or schedule" if name else error.message
-        raise UsageError(what) from None
-    except exceptions.GoogleAPICallError as error:
-        raise UsageError(f"Vertex refused it ({error.code}): {_flat(error.message)}") from None
-    except GoogleAuthError as error:
-        raise UsageError(f"no use of Google credentials: {_flat(error)}") from None
-    except OSError as error:  # all that the client's transport raises
-        raise UsageError(f"Vertex cannot be reached: {_flat(error)}") from None
-    except ValueError as error:  # what the client itself checks: names, labels
-        raise UsageError(f"Vertex's client refused it: {_flat(error)}") from None
-    finally:
-        logging.disable(logging.NOTSET)
-
-
-def _flat(text: Any) -> str:
-    return " ".join(str(text).split())

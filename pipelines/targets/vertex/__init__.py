@@ -1,8 +1,10 @@
 """Vertex AI Pipelines: the training step becomes a CustomJob with worker pools.
 
 `settings` is what can be asked for, `limits` refuses what Vertex would, `pools` says which replicas
-there are, `job` makes the component. No kfp.kubernetes setting may stand in the YAML: it would make
-a second document, and Vertex refuses that.
+there are, `job` makes the component, `release` registers and deploys what was exported.
+
+No kfp.kubernetes setting may stand in the YAML: it would make a second document, and Vertex refuses
+that.
 """
 
 from __future__ import annotations
@@ -22,4 +24,4 @@ def target(settings: VertexSettings, *, image: str, workers: int) -> Any:
     from pipelines.targets.vertex.limits import check
 
     check(settings, workers)
-    return Vertex(settings, workers)
+    return Vertex(settings, image, workers)

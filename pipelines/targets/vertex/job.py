@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pipelines.targets.vertex.pools import worker_pools
+from pipelines.targets.vertex.release import release
 from pipelines.targets.vertex.settings import VertexSettings
 
 _HOUR_SECONDS = 3600
@@ -21,6 +22,7 @@ class Vertex:
     """The target; the number of workers stands in the YAML."""
 
     settings: VertexSettings
+    image: str
     fixed_workers: int
 
     def train(self, component: Any, inputs: Mapping[str, Any]) -> Any:
@@ -28,7 +30,8 @@ class Vertex:
         return custom_job(component, self.settings, self.fixed_workers)(**{**inputs, "workers": 1})
 
     def release(self, model: Any) -> None:
-        """Nothing follows the export."""
+        """Registers and deploys the model, if the settings name it and an endpoint."""
+        release(model, self.settings, self.image)
 
 
 def custom_job(component: Any, settings: VertexSettings, workers: int) -> Any:

@@ -205,7 +205,11 @@ def _check_scheduling(s: VertexSettings) -> None:
 
 
 def _check_model(s: VertexSettings) -> None:
-    for name in ("parent_model", "version_aliases"):
+    _refuse(
+        s.min_replicas > s.max_replicas,
+        f"min_replicas ({s.min_replicas}): more than max_replicas ({s.max_replicas})",
+    )
+    for name in ("parent_model", "version_aliases", "endpoint"):
         _refuse(bool(getattr(s, name)) and not s.model, f"{name}: needs model, the model's name")
     for alias in s.version_aliases:
         _refuse(

@@ -77,3 +77,12 @@ class VertexSettings(Section):
     parent_model: str = Field("", description="resource name or id of the model it is a version of")
     version_aliases: tuple[str, ...] = Field((), description="aliases of the new version")
     serving_image: str = Field(SERVING, description="container that serves the SavedModel")
+    endpoint: str = Field("", description="endpoint that the model is deployed to; empty: none")
+    endpoint_machine_type: str = Field("n1-standard-4", description="machine that serves it")
+    endpoint_accelerator_type: str = Field("", description="such as NVIDIA_L4; empty: none")
+    endpoint_accelerator_count: int = Field(1, ge=1, description="accelerators a machine")
+    min_replicas: int = Field(1, ge=1, description="serving machines at least")
+    max_replicas: int = Field(1, ge=1, description="serving machines at most")
+    traffic_percent: int = Field(
+        100, ge=0, le=100, description="traffic of the new model: the canary's share"
+    )

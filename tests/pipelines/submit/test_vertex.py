@@ -122,7 +122,7 @@ def test_status_cancel_and_logs_of_a_run(
     said = capsys.readouterr().out.splitlines()[-1]
     assert json.loads(said)["state"] == "cancelled"
     assert castell("status", "no-such-run") == 2
-    assert "no-such-run: Vertex knows no such run" in capsys.readouterr().err
+    assert "no-such-run: Vertex knows no such thing" in capsys.readouterr().err
 
 
 def test_the_dags_around_tasks_are_no_steps(

@@ -1,0 +1,68 @@
+"""Vertex AI through Google's own client, for the steps and commands that need it.
+
+The client speaks REST, so that one and the same request can be shown, recorded and sent.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from collections.abc import Iterator
+from typing import Any
+
+from trainer.errors import UsageError
+
+
+def connect(project: str, location: str, api_endpoint: str = "") -> Any:
+    """Returns the client's package, set to one project and location.
+
+    `api_endpoint` is Google's if empty; one that begins with http:// gets no credentials.
+
+    Raises:
+      UsageError: there are no Google credentials.
+    """
+    from google.auth import credentials
+    from google.cloud import aiplatform
+
+    plain = api_endpoint.startswith("http://")
+    with asking():
+        aiplatform.init(
+            project=project,
+            location=location,
+            api_endpoint=api_endpoint or None,
+            api_transport="rest",
+            credentials=credentials.AnonymousCredentials() if plain else None,  # type: ignore[no-untyped-call]
+        )
+    return aiplatform
+
+
+@contextlib.contextmanager
+def asking(name: str = "") -> Iterator[None]:
+    """Turns what Google's clients raise into one line, and keeps what they log to themselves.
+
+    `name` is what is asked for, if it may not be there.
+    """
+    from google.api_core import exceptions
+    from google.auth.exceptions import GoogleAuthError
+
+    logging.disable(logging.ERROR)
+    try:
+        yield
+    except exceptions.NotFound as error:
+        said = f"{name}: Vertex knows no such thing" if name else flat(error.message)
+        raise UsageError(said) from None
+    except exceptions.GoogleAPICallError as error:
+        raise UsageError(f"Vertex refused it ({error.code}): {flat(error.message)}") from None
+    except GoogleAuthError as error:
+        raise UsageError(f"no use of Google credentials: {flat(error)}") from None
+    except OSError as error:  # all that the client's transport raises
+        raise UsageError(f"Vertex cannot be reached: {flat(error)}") from None
+    except ValueError as error:  # what the client itself checks: names, labels
+        raise UsageError(f"Vertex's client refused it: {flat(error)}") from None
+    finally:
+        logging.disable(logging.NOTSET)
+
+
+def flat(text: Any) -> str:
+    """Returns a text in one line."""
+    return " ".join(str(text).split())
