@@ -10,7 +10,9 @@ import pytest
 
 from trainer import config
 from trainer.errors import UsageError
+from trainer.tasks.image.options import ImageOptions
 from trainer.tasks.tabular.options import TabularOptions
+from trainer.tasks.text.options import TextOptions
 
 NEEDED = {"data": "d", "output": "o"}
 
@@ -126,3 +128,99 @@ def test_a_pattern_keeps_its_brackets() -> None:
     loaded = config.load(None, {**NEEDED, "freeze": "model/embed_[01],model/x", "decay_at": ""})
     assert loaded.freeze == ("model/embed_[01]", "model/x")
     assert config.load(None, {**NEEDED, "freeze": "[a, b]"}).freeze == ("a", "b")
+
+
+def refused(file: Path, text: str) -> str:
+    """What a configuration file of this text is refused with, the Task's options included."""
+    file.write_text(text)
+    flags = {key: value for key, value in NEEDED.items() if f"{key}:" not in text}
+    with pytest.raises(UsageError) as error:
+        config.parse_options(TabularOptions, config.load(str(file), flags).options)
+    assert len(str(error.value)) < 250
+    return str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("steps: 5\nsteps: 7\n", "'steps' stands there twice, the second time in line 2: keep one"),
+        ("steps: 5\n'steps': 7\n", "'steps' stands there twice"),
+        ('{"steps": 5, "steps": 5}', "'steps' stands there twice"),
+        ("class_weights:\n  yes: 1\n  yes: 2\n", "'yes' stands there twice"),
+        ("options:\n  hidden: 8\nhidden: 9\n", "options.hidden and hidden are the same key"),
+        ("embedding-size: 8\noptions: {embedding_size: 9}\n", "are the same key: keep one"),
+        ("options: {embedding-size: 8, embedding_size: 9}\n", "are the same key: keep one"),
+    ],
+)
+def test_a_key_that_stands_twice_is_refused(tmp_path: Path, text: str, words: str) -> None:
+    assert words in refused(tmp_path / "run.yaml", text)
+
+
+def test_a_merged_mapping_is_overwritten_as_yaml_has_it(tmp_path: Path) -> None:
+    file = tmp_path / "run.yaml"
+    file.write_text("options: &few {hidden: 8}\nclass_weights: {<<: {a: 1, b: 2}, b: 3}\n")
+    assert config.load(str(file), NEEDED).class_weights == {"a": 1, "b": 3}
+
+
+def test_flags_win_over_options_of_the_file(tmp_path: Path) -> None:
+    file = tmp_path / "run.yaml"
+    file.write_text("options: {embedding-size: 8}\n")
+    assert config.load(str(file), {**NEEDED, "embedding_size": "9"}).options == {
+        "embedding_size": "9"
+    }
+
+
+def test_classes_are_called_as_they_are_written(tmp_path: Path) -> None:
+    """YAML 1.1 takes no, on, 010 and 2020-01-01 for something else than what stands there."""
+    file = tmp_path / "run.yaml"
+    file.write_text("class_weights: {no: 1, on: 5, 010: 2, 2020-01-01: 3, ~: 4}\n")
+    weights = config.load(str(file), NEEDED).class_weights
+    assert weights == {"no": 1, "on": 5, "010": 2, "2020-01-01": 3, "~": 4}
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("class_weights: {no: .inf}", "class_weights.no (inf): input should be a finite number"),
+        ("class_weights: {no: -1}", "class_weights.no (-1): input should be greater than or"),
+        ("class_weights: 5", "class_weights (5): input should be a valid dictionary"),
+        ("class_weights: balance", "class_weights (balance): give each class its weight, as no=1"),
+        ("steps: true", "steps (True): this key takes no true or false"),
+        ("label: yes", "label (True): YAML takes a bare yes, no, on or off for true or false"),
+        ("ignore: [a, no]", "ignore.1 (False): YAML takes a bare yes, no, on or off for true"),
+        ("hidden: true", "hidden (True): this key takes no true or false"),
+        ("hidden: [8, yes]", "hidden.1 (True): this key takes no true or false"),
+        ("embedding_size: true", "embedding_size (True): this key takes no true or false"),
+        ("decay_at: [yes]\nschedule: step", "decay_at.0 (True): this key takes no true or false"),
+        ("output:", "output is empty: give it a value, or leave the line out"),
+        ("data:", "data is empty: give it a value, or leave the line out"),
+        ("hidden: [8, ~]", "hidden.1 is empty: give it a value, or leave the line out"),
+        ("steps: 5\nglobal_batch: null", "global_batch is empty: give it a value"),
+        ('output: "a\\0b"', "output ('a\\x00b'): no name has such a character"),
+        ('output: "a\\ud800b"', "output ('a\\ud800b'): no name has such a character"),
+        ('schema_file: "a\\0b"', "schema_file ('a\\x00b'): no name has such a character"),
+        ('actions: ["a\\0b:c"]', "actions ('a\\x00b:c'): no name has such a character"),
+        ("a: " + "[" * 2000 + "]" * 2000, "is nested too deeply"),
+        ("a: " + "{b: " * 2000 + "}" * 2000, "is nested too deeply"),
+        ("cache_gigabytes: 1e300", "cache_gigabytes (1e300): input should be less than"),
+        ("hidden: 9999999999999999999999", "hidden.0 (9999999999999999999999): input should be "),
+        ("embedding_size: 100000000", "embedding_size (100000000): input should be less than"),
+    ],
+)
+def test_what_a_file_has_is_refused_in_the_users_words(
+    tmp_path: Path, text: str, words: str
+) -> None:
+    assert words in refused(tmp_path / "run.yaml", text)
+
+
+@pytest.mark.parametrize("task", [TabularOptions, TextOptions, ImageOptions])
+def test_no_number_of_a_task_is_without_bound_and_none_is_a_truth_value(task: Any) -> None:
+    def numbers(annotation: Any) -> bool:
+        return annotation is int or any(map(numbers, getattr(annotation, "__args__", ())))
+
+    sizes = [n for n, field in task.model_fields.items() if numbers(field.annotation)]
+    assert sizes
+    for value in (10**30, "9" * 5000, True):
+        for name in sizes:
+            with pytest.raises(UsageError, match=name):
+                config.parse_options(task, {name: value})

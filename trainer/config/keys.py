@@ -5,9 +5,11 @@ Grouped as `--help` shows them; a rule about several keys of a group stands in t
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+
+from trainer.config.truth import without_truth_values
 
 # Keys that may differ between a run and its resumption: they change where or how long it runs,
 # what it prints and keeps, but not which weights come out at a given step. (More steps also move
@@ -27,6 +29,8 @@ _INT32 = 2**31 - 1
 # Steps are counted in int32 on the device.
 MOST_STEPS = _INT32
 _LONGEST_SECONDS = 1e6
+# An exabyte: more than any disk, and still a number of bytes.
+_MOST_GIGABYTES = 1e9
 
 
 def _listed(value: Any) -> Any:
@@ -45,6 +49,8 @@ def _mapped(value: Any) -> Any:
     if not isinstance(value, str) or value == "balanced":
         return value
     pairs = [part.rpartition("=") for part in value.split(",")]
+    if not all(equals for _, equals, _ in pairs):
+        raise ValueError("give each class its weight, as no=1,yes=5, or take balanced")
     names = [key.strip() for key, _, _ in pairs]
     if twice := sorted({name for name in names if names.count(name) > 1}):
         raise ValueError(f"{twice[0]!r} stands there twice: give each class one weight")
@@ -101,7 +107,9 @@ class Data(_Keys):
     cache: str | None = Field(
         None, description="directory for local copies of remote shards; default: read them in place"
     )
-    cache_gigabytes: float = Field(20, gt=0, description="most that the cache may hold")
+    cache_gigabytes: float = Field(
+        20, gt=0, le=_MOST_GIGABYTES, description="most that the cache may hold"
+    )
 
 
 class Optimization(_Keys):
@@ -293,18 +301,9 @@ class TrainConfig(Model, Data, Optimization, Numbers, Keeping, Cluster):
     @model_validator(mode="before")
     @classmethod
     def _no_truth_values(cls, values: Any) -> Any:
-        # YAML takes `jit: on` for true, and pydantic `steps: yes` for one step.
         if not isinstance(values, dict):
             return values
-        read = dict(values)
-        for key, value in values.items():
-            if not isinstance(value, bool):
-                continue
-            field = cls.model_fields.get(key)
-            if field is None or "on" not in get_args(field.annotation):
-                raise ValueError(f"{key} ({value}): this key takes no true or false")
-            read[key] = "on" if value else "off"
-        return read
+        return without_truth_values(values, cls.model_fields)
 
     @property
     def settings(self) -> str:

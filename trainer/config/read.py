@@ -7,17 +7,22 @@ known.
 from __future__ import annotations
 
 import argparse
+import os
+import re
 from typing import Any, Literal, get_args, get_origin
 
-import yaml
 from pydantic import BaseModel, ValidationError
 
 from trainer import files
+from trainer.config import document
 from trainer.config.keys import GROUPS, TrainConfig
+from trainer.config.truth import without_truth_values
 from trainer.errors import UsageError, suggestion
 
 # Characters of a value that an error repeats.
 _LONGEST_VALUE = 60
+# How pydantic calls the one of several types that it has tried.
+_TRIED = re.compile(r"(dict|list|tuple|set|literal|function-[a-z]+|constrained-[a-z]+)\[.*\]")
 
 
 def add_flags(parser: argparse.ArgumentParser) -> None:
@@ -63,37 +68,67 @@ def load(file: str | None, flags: dict[str, Any]) -> TrainConfig:
       UsageError: the file is not a mapping, or a value is missing or not allowed.
     """
     values = _read(file) if file else {}
-    spelt: dict[str, str] = {}
-    for key in values:
-        if (other := spelt.setdefault(key.replace("-", "_"), key)) != key:
-            raise UsageError(f"--config {file}: {other} and {key} are the same key: keep one")
+    values = _by_name([(key, key, value) for key, value in values.items()], file)
     values.pop("dataset_fingerprint", None)  # what a run's config.json has beside its configuration
     if "options" in flags:
         raise UsageError("--options is no flag: pass the Task's keys as flags of their own")
-    options = values.pop("options", None) or {}
-    if not isinstance(options, dict):
-        raise UsageError(f"options ({_short(options)}): expected `key: value` lines")
-    options = dict(options)
-    merged: dict[str, Any] = {}
-    for key, value in {**values, **flags}.items():
+    inner = values.pop("options", None) or {}
+    if not isinstance(inner, dict):
+        raise UsageError(f"options ({_short(inner)}): expected `key: value` lines")
+    own = [(key, key, v) for key, v in values.items() if key not in TrainConfig.model_fields]
+    options = _by_name([*((f"options.{key}", key, v) for key, v in inner.items()), *own], file)
+    merged: dict[str, Any] = {k: v for k, v in values.items() if k not in options}
+    for key, value in flags.items():
         name = key.replace("-", "_")
         (merged if name in TrainConfig.model_fields else options)[name] = value
+    for key, value in merged.items():
+        _check_characters(key, value)
     try:
         return TrainConfig.model_validate({**merged, "options": options})
     except ValidationError as error:
         raise UsageError(explain(error)) from None
 
 
+def _by_name(entries: list[tuple[str, str, Any]], file: str | None) -> dict[str, Any]:
+    """Returns values by key, with "_" for "-"; two of the same name are an error.
+
+    entries: how the file calls the key, the key, its value.
+    """
+    values: dict[str, Any] = {}
+    calls: dict[str, str] = {}
+    for written, key, value in entries:
+        name = key.replace("-", "_")
+        if name in values:
+            raise UsageError(
+                f"--config {file}: {calls[name]} and {written} are the same key: keep one"
+            )
+        values[name], calls[name] = value, written
+    return values
+
+
+def _check_characters(key: str, value: Any) -> None:
+    """Refuses text that names nothing: no path, module or column has a NUL or half a character."""
+    for text in value if isinstance(value, list) else [value]:
+        if not isinstance(text, str):
+            continue
+        try:
+            named = b"\0" not in os.fsencode(text)
+        except UnicodeEncodeError:
+            named = False
+        if not named:
+            raise UsageError(f"{key} ({_short(ascii(text))}): no name has such a character")
+
+
 def _read(path: str) -> dict[str, Any]:
     try:
-        values = yaml.safe_load(files.read_text(path))
+        text = files.read_text(path)
     except FileNotFoundError:
         raise UsageError(f"--config {path}: no such file") from None
     except OSError as error:
         raise UsageError(f"--config {path} cannot be read: {error.strerror or error}") from None
-    except (yaml.YAMLError, ValueError) as error:
-        line = " ".join(str(error).split())
-        raise UsageError(f"--config {path} is not YAML: {line}") from None
+    except ValueError as error:
+        raise UsageError(f"--config {path} is no text: {error}") from None
+    values = document.parse(text, f"--config {path}")
     if values is None:
         return {}
     if not isinstance(values, dict):
@@ -111,7 +146,11 @@ def parse_options(options_class: type[BaseModel], options: dict[str, Any]) -> An
             near = suggestion(key, own + list(TrainConfig.model_fields))
             raise UsageError(f"unknown config key {key!r}{near} (see --help)")
     try:
-        return options_class.model_validate(options)
+        read = without_truth_values(options, options_class.model_fields)
+    except ValueError as error:
+        raise UsageError(str(error)) from None
+    try:
+        return options_class.model_validate(read)
     except ValidationError as error:
         raise UsageError(explain(error)) from None
 
@@ -119,9 +158,11 @@ def parse_options(options_class: type[BaseModel], options: dict[str, Any]) -> An
 def explain(error: ValidationError) -> str:
     """Returns pydantic's first complaint as one line: key, value, rule."""
     first = error.errors()[0]
-    key = ".".join(str(part) for part in first["loc"])
+    key = ".".join(part for part in map(str, first["loc"]) if not _TRIED.fullmatch(part))
     if first["type"] == "missing":
         return f"{key} is required: pass --{key.replace('_', '-')}"
+    if key and first["input"] is None:
+        return f"{key} is empty: give it a value, or leave the line out"
     message = first["msg"].removeprefix("Value error, ")
     if not key:
         return message

@@ -18,7 +18,7 @@ from trainer.data.dataset import Dataset
 from trainer.task import Batch, Objective, Tensors
 from trainer.tasks.image.options import ImageOptions
 from trainer.tasks.image.task import Image
-from trainer.tasks.lists import Counts
+from trainer.tasks.lists import WIDEST, Counts
 
 # Both nets move while each learns from the other: little momentum keeps them from circling.
 _BETA_1 = 0.5
@@ -27,7 +27,9 @@ _BETA_1 = 0.5
 class GanOptions(ImageOptions):
     """Settings of the images that are read, and of both nets."""
 
-    noise: int = Field(16, gt=0, description="random numbers that an image is drawn from")
+    noise: int = Field(
+        16, gt=0, le=WIDEST, description="random numbers that an image is drawn from"
+    )
     hidden: Counts = Field((128, 128), description="widths of the hidden layers of both nets")
     rate: float = Field(5e-4, gt=0, description="learning rate of both")
 

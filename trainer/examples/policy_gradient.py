@@ -18,20 +18,24 @@ from pydantic import Field
 
 from trainer.data.dataset import Dataset
 from trainer.task import Batch, NoOptions, Objective, Task, Tensors
+from trainer.tasks.lists import WIDEST
 
 # Barto, Sutton and Anderson (1983), in metres, kilograms, seconds, newtons.
 _GRAVITY, _CART, _POLE, _HALF_LENGTH, _FORCE, _TICK = 9.8, 1.0, 0.1, 0.5, 10.0, 0.02
 _FARTHEST, _STEEPEST = 2.4, math.radians(12)
 _LOST = 10.0  # a game that is over goes on, and counts no more
+_LONGEST_GAME = 180_000  # an hour
 _STATE = 4  # position, speed, angle, spin
 
 
 class CartPoleOptions(NoOptions):
     """Settings of the games and of the nets."""
 
-    ticks: int = Field(200, gt=0, description="length of a game, if the pole stays up")
+    ticks: int = Field(
+        200, gt=0, le=_LONGEST_GAME, description="length of a game, if the pole stays up"
+    )
     discount: float = Field(0.98, gt=0, lt=1, description="what a tick later counts less")
-    hidden: int = Field(32, gt=0, description="width of both nets")
+    hidden: int = Field(32, gt=0, le=WIDEST, description="width of both nets")
 
 
 class Game(NamedTuple):

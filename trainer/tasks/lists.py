@@ -1,4 +1,4 @@
-"""Options that are lists: "256,128" from a flag, a list from YAML, or one value alone."""
+"""Options that are lists: "256,128" from a flag, a list from YAML, or one value alone; bounds."""
 
 from __future__ import annotations
 
@@ -13,6 +13,11 @@ def _listed(value: Any) -> Any:
     return [value] if isinstance(value, int) else value
 
 
+# Two layers of this width are 17 GB of weights, which no replica trains.
+WIDEST = 1 << 16
+# Rows, words and values are counted in int64.
+MOST_COUNTED = 1 << 62
+
 Names = Annotated[tuple[str, ...], BeforeValidator(_listed)]
 NamesOrAll = Annotated[tuple[str, ...] | None, BeforeValidator(_listed)]
-Counts = Annotated[tuple[Annotated[int, Field(gt=0)], ...], BeforeValidator(_listed)]
+Counts = Annotated[tuple[Annotated[int, Field(gt=0, le=WIDEST)], ...], BeforeValidator(_listed)]

@@ -15,7 +15,10 @@ def _number(value: Any) -> Any:
 
 
 _Channels = Annotated[Literal[1, 3], BeforeValidator(_number)]
-_Side = Annotated[int, Field(gt=0, le=4096)]
+_LONGEST_SIDE = 4096
+# Deeper than any net of this kind that was of use.
+_MOST_BLOCKS = 1000
+_Side = Annotated[int, Field(gt=0, le=_LONGEST_SIDE)]
 _Share = Annotated[float, Field(ge=0, lt=1)]
 
 
@@ -43,11 +46,11 @@ class ImageOptions(BaseModel):
     widths: Counts = Field(
         (16, 32, 64), min_length=1, description="channels of each stage; each but the first halves"
     )
-    stride: int = Field(1, gt=0, description="of the first convolution; 2 or 4 for photos")
-    blocks: int = Field(1, gt=0, description="residual blocks a stage")
+    stride: _Side = Field(1, description="of the first convolution; 2 or 4 for photos")
+    blocks: int = Field(1, gt=0, le=_MOST_BLOCKS, description="residual blocks a stage")
     # MNIST: 95 % of the test images after 120 steps; with one cell a side 84 % after 200.
-    grid: int = Field(
-        4, gt=0, description="cells a side that features are averaged over; 1: place is no matter"
+    grid: _Side = Field(
+        4, description="cells a side that features are averaged over; 1: place is no matter"
     )
     # Statistics of one image: the same on any number of replicas and microbatches.
     norm: Literal["group", "batch"] = Field(
@@ -55,7 +58,10 @@ class ImageOptions(BaseModel):
     )
     dropout: _Share = Field(0.0, description="rate before the last layer")
     crop: int = Field(
-        2, ge=0, description="augmentation: shift by up to so many pixels, black comes in"
+        2,
+        ge=0,
+        le=_LONGEST_SIDE,
+        description="augmentation: shift by up to so many pixels, black comes in",
     )
     flip: bool = Field(False, description="augmentation: mirror left and right (not for digits)")
     brightness: _Share = Field(0.0, description="augmentation: add up to so much of the range")

@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from trainer.tasks.lists import Counts
+from trainer.tasks.lists import MOST_COUNTED, WIDEST, Counts
 
 
 class TextOptions(BaseModel):
@@ -28,10 +28,12 @@ class TextOptions(BaseModel):
         10_000, gt=0, le=1 << 22, description="words with an embedding of their own"
     )
     # Two rows at least, or it is a name or a typing error.
-    least_count: int = Field(2, gt=0, description="rarer words share embeddings by their hash")
+    least_count: int = Field(
+        2, gt=0, le=MOST_COUNTED, description="rarer words share embeddings by their hash"
+    )
     # The shards are shuffled: the first rows are a sample.
     vocabulary_rows: int = Field(
-        100_000, gt=0, description="training rows that are read for the vocabulary"
+        100_000, gt=0, le=MOST_COUNTED, description="training rows that are read for the vocabulary"
     )
     buckets: int | None = Field(
         None,
@@ -39,7 +41,7 @@ class TextOptions(BaseModel):
         le=1 << 24,
         description="embeddings shared by hash; default: 1,000, of subwords 20,000",
     )
-    embedding_size: int = Field(64, gt=0, description="width of an embedding")
+    embedding_size: int = Field(64, gt=0, le=WIDEST, description="width of an embedding")
     encoder: Literal["mean", "conv", "gru"] = Field(
         "mean", description="mean: order does not count; conv: threes of words; gru: all in order"
     )
