@@ -10,7 +10,7 @@ import logging
 from collections.abc import Iterator
 from typing import Any
 
-from trainer.errors import UsageError
+from trainer.errors import UsageError, suggestion
 
 
 def connect(project: str, location: str, api_endpoint: str = "") -> Any:
@@ -19,11 +19,15 @@ def connect(project: str, location: str, api_endpoint: str = "") -> Any:
     `api_endpoint` is Google's if empty; one that begins with http:// gets no credentials.
 
     Raises:
-      UsageError: there are no Google credentials.
+      UsageError: there is no such region, or there are no Google credentials.
     """
     from google.auth import credentials
     from google.cloud import aiplatform
+    from google.cloud.aiplatform import constants
 
+    if location not in constants.base.SUPPORTED_REGIONS:
+        near = suggestion(location, list(constants.base.SUPPORTED_REGIONS))
+        raise UsageError(f"location ({location}): no region of Vertex AI{near}")
     plain = api_endpoint.startswith("http://")
     with asking():
         aiplatform.init(
@@ -49,8 +53,8 @@ def asking(name: str = "") -> Iterator[None]:
     try:
         yield
     except exceptions.NotFound as error:
-        said = f"{name}: Vertex knows no such thing" if name else flat(error.message)
-        raise UsageError(said) from None
+        said = f"{name}: Vertex knows no such thing: " if name else ""
+        raise UsageError(said + flat(error.message)) from None
     except exceptions.GoogleAPICallError as error:
         raise UsageError(f"Vertex refused it ({error.code}): {flat(error.message)}") from None
     except GoogleAuthError as error:

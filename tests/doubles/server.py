@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Self
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import parse_qsl, unquote, urlsplit
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class Server:
                 raw = self.rfile.read(int(self.headers.get("Content-Length") or 0))
                 is_json = "json" in self.headers.get("Content-Type", "json")
                 asked = Asked(
-                    self.command, place.path, dict(parse_qsl(place.query)),
+                    self.command, unquote(place.path), dict(parse_qsl(place.query)),
                     json.loads(raw or "null") if is_json else raw, dict(self.headers),
                 )  # fmt: skip
                 double.asked.append(asked)

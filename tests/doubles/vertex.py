@@ -14,6 +14,8 @@ from google.protobuf import json_format
 
 from tests.doubles.server import Asked, Refused, Server
 
+# What the platform adds to a model that a container serves.
+SERVABLE = {"versionId": "1", "supportedDeploymentResourcesTypes": ["DEDICATED_RESOURCES"]}
 PARENT = r"/v1/(projects/[^/]+/locations/[^/]+)"
 NAME = r"/v1/(projects/[^/]+/locations/[^/]+/{kind}/[^/:]+)"
 
@@ -105,7 +107,7 @@ class Vertex(Server):
             model = self._found(request.parent_model)
             model["versionId"] = str(int(model["versionId"]) + 1)
         else:
-            model = self._made(f"{parent}/models", {**asked.body["model"], "versionId": "1"})
+            model = self._made(f"{parent}/models", {**asked.body["model"], **SERVABLE})
         answer = {"model": model["name"], "modelVersionId": model["versionId"]}
         return done("UploadModelResponse", answer, parent)
 
@@ -118,7 +120,8 @@ class Vertex(Server):
         parsed(asked.body, api.DeployModelRequest, endpoint=name)
         endpoint = self._found(name)
         number = str(len(self.sent("POST", ":deployModel")))
-        deployed = {**asked.body["deployedModel"], "id": number}
+        made = f"2026-01-01T00:00:{int(number):02}Z"
+        deployed = {**asked.body["deployedModel"], "id": number, "createTime": made}
         endpoint["deployedModels"].append(deployed)
         self._split(endpoint, asked.body.get("trafficSplit", {}), number)
         return done("DeployModelResponse", {"deployedModel": deployed}, name)
@@ -181,9 +184,11 @@ class Vertex(Server):
         return self.resources[name]
 
     def _found(self, name: str) -> dict[str, Any]:
-        if name not in self.resources:
+        """A version of a model (`…/models/1@2`) is that model here."""
+        plain = name.partition("@")[0]
+        if plain not in self.resources:
             raise Refused(404, f"{name} is not found")
-        return self.resources[name]
+        return self.resources[plain]
 
 
 def parsed(body: Any, message: Any, **in_path: str) -> Any:
