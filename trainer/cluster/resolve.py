@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from trainer.cluster import tf_config
-from trainer.cluster.spec import ClusterSpec, Role, split_address
+from trainer.cluster.spec import ClusterSpec, Role, short, split_address, whole
 from trainer.errors import UsageError
 
 HOSTS = "CASTELL_WORKER_HOSTS"
@@ -25,6 +25,8 @@ TPU_VARIABLES = (
     "TPU_ACCELERATOR_TYPE",
     "TPU_NAME",
 )
+# Each needs a port below those that the kernel gives away, and a process of a gigabyte.
+_MOST_WORKERS = 1000
 # Launchers that start N equal processes and tell each of them so.
 _TASK_COUNTS = {
     "SLURM_STEP_NUM_TASKS": "Slurm",
@@ -48,6 +50,8 @@ def resolve(
     """
     if workers is not None and workers < 1:
         raise UsageError(f"--workers ({workers}) must be at least 1")
+    if workers is not None and workers > _MOST_WORKERS:
+        raise UsageError(f"--workers ({short(str(workers))}) must be at most {_MOST_WORKERS:,}")
     if alone:
         return _on_this_machine(workers, "--alone", _ignored(environ))
     notes: list[str] = []
@@ -135,9 +139,7 @@ def _indexed_job(environ: Mapping[str, str]) -> ClusterSpec | None:
             f"{HOSTS} is set but {COMPLETION_INDEX} is not, which says who this process is: set "
             "both, or pass --alone"
         )
-    rank = _whole(index)
-    if rank is None:
-        raise UsageError(f"{COMPLETION_INDEX} ({index!r}) must be a whole number from 0 on")
+    rank = _count(environ, COMPLETION_INDEX)
     if rank >= len(hosts):
         raise UsageError(
             f"{COMPLETION_INDEX} ({rank}) is outside {HOSTS}, which lists {len(hosts)}"
@@ -173,21 +175,21 @@ def _check_tpu(environ: Mapping[str, str], named: ClusterSpec | None) -> None:
             "drives one TPU host only, train with one worker, or pass --alone"
         )
     kind = environ.get("TPU_ACCELERATOR_TYPE", "")
-    match = re.match(r"(?:tpu-?)?v?(\d+)(p?)", kind.strip().lower())
+    match = re.match(r"(?:tpu-?)?v?(\d{1,9})(p?)", kind.strip().lower())
     if match and (int(match[1]), match[2]) > (5, ""):
         raise UsageError(
-            f"TPU_ACCELERATOR_TYPE ({kind}): TensorFlow runs on TPU v5e and older only"
+            f"TPU_ACCELERATOR_TYPE ({short(kind)}): TensorFlow runs on TPU v5e and older only"
         )
 
 
 def _refuse_unnamed_peers(environ: Mapping[str, str]) -> None:
     counts = [
-        (f"{name} ({environ[name]}), set by {launcher},", _whole(environ[name]) or 1)
+        (f"{name} ({environ[name]}), set by {launcher},", _count(environ, name))
         for name, launcher in _TASK_COUNTS.items()
         if name in environ
     ]
-    counts.append(("SM_HOSTS, set by SageMaker,", len(_sagemaker_hosts(environ))))
-    index = _whole(environ.get(COMPLETION_INDEX, "")) or 0
+    counts.append(("SM_HOSTS, set by SageMaker,", _sagemaker_hosts(environ)))
+    index = _count(environ, COMPLETION_INDEX)
     counts.append((f"{COMPLETION_INDEX} ({index})", index + 1))
     for sign, count in counts:
         if count > 1:
@@ -198,14 +200,28 @@ def _refuse_unnamed_peers(environ: Mapping[str, str]) -> None:
             )
 
 
-def _sagemaker_hosts(environ: Mapping[str, str]) -> list[str]:
+def _count(environ: Mapping[str, str], name: str) -> int:
+    """Returns the number in a variable, 0 if it is not set; others may be there if it is none."""
+    text = environ.get(name, "").strip()
+    number = whole(text) if text else 0
+    if number is None:
+        raise UsageError(
+            f"{name} ({short(repr(text))}) must be a whole number from 0 on: mend or unset it, or "
+            "pass --alone to train without others"
+        )
+    return number
+
+
+def _sagemaker_hosts(environ: Mapping[str, str]) -> int:
+    """Returns how many hosts SageMaker lists, 0 if it lists none."""
+    text = environ.get("SM_HOSTS", "").strip()
     try:
-        hosts = json.loads(environ.get("SM_HOSTS", "[]"))
-    except json.JSONDecodeError:
-        return []
-    return hosts if isinstance(hosts, list) else []
-
-
-def _whole(text: str) -> int | None:
-    text = text.strip()
-    return int(text) if text.isascii() and text.isdigit() else None
+        hosts = json.loads(text or "[]")
+    except (ValueError, RecursionError):
+        hosts = None
+    if not isinstance(hosts, list):
+        raise UsageError(
+            f"SM_HOSTS ({short(repr(text))}) must be a JSON list of hosts: mend or unset it, or "
+            "pass --alone to train without others"
+        )
+    return len(hosts)

@@ -11,6 +11,10 @@ from typing import Any, Literal
 
 Role = Literal["chief", "worker", "evaluator", "ps"]
 
+# Of a number that counts tasks.
+_MOST_DIGITS = 9
+# Characters of a value that an error repeats.
+_LONGEST_VALUE = 60
 _ADDRESS = re.compile(r"(\[[0-9A-Fa-f:.%]+\]|[^\s:/\[\],]+):(\d{1,5})")
 
 
@@ -63,6 +67,17 @@ class ClusterSpec:
         }
 
 
+def whole(text: str) -> int | None:
+    """Returns the whole number from 0 on that the text is; None if it is none, or endless."""
+    text = text.strip()
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= _MOST_DIGITS else None
+
+
+def short(text: str) -> str:
+    """Returns as much of a text as an error repeats."""
+    return text if len(text) <= _LONGEST_VALUE else f"{text[: _LONGEST_VALUE - 3]}..."
+
+
 def split_address(address: str) -> tuple[str, int]:
     """Returns host (IPv6 without brackets) and port (1-65535) of "host:port".
 
@@ -71,5 +86,5 @@ def split_address(address: str) -> tuple[str, int]:
     """
     match = _ADDRESS.fullmatch(address)
     if not match or not 0 < int(match[2]) < 65536:
-        raise ValueError(f"expected host:port, got {address!r}")
+        raise ValueError(f"expected host:port, got {short(repr(address))}")
     return match[1].strip("[]"), int(match[2])

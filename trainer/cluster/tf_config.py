@@ -11,7 +11,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from trainer.cluster.spec import ClusterSpec, Role, split_address
+from trainer.cluster.spec import ClusterSpec, Role, short, split_address, whole
 from trainer.errors import UsageError
 
 ROLES: Mapping[str, Role] = {
@@ -155,11 +155,11 @@ def _role(name: str, value: Any, roles: Mapping[str, Role], where: str) -> Role:
 
 def _index(name: str, value: Any) -> int:
     """Returns a whole number ≥ 0; "1" and 1.0 count, since platforms write both."""
-    text = value.strip() if isinstance(value, str) else value
-    if isinstance(text, str) and text.isascii() and text.isdigit():
-        return int(text)
-    if isinstance(value, int | float) and not isinstance(value, bool) and value == value // 1 >= 0:
-        return int(value)
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    index = whole(str(value)) if isinstance(value, str | int) else None
+    if index is not None and not isinstance(value, bool):
+        return index
     raise UsageError(f"{name}: task.index ({_short(value)}) must be a whole number from 0 on")
 
 
@@ -189,5 +189,4 @@ def _place(
 
 
 def _short(value: Any) -> str:
-    text = json.dumps(value)
-    return text if len(text) <= 60 else text[:57] + "..."
+    return short(json.dumps(value))

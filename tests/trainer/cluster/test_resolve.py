@@ -225,6 +225,50 @@ def test_signs_of_a_single_task_are_no_obstacle(environ: dict[str, str]) -> None
     assert place(resolve(environ)) == ("chief", 0, ())
 
 
+MANY = "9" * 5000
+
+
+@pytest.mark.parametrize(
+    ("variable", "value"),
+    [
+        ("JOB_COMPLETION_INDEX", "x"),
+        ("JOB_COMPLETION_INDEX", "-1"),
+        ("JOB_COMPLETION_INDEX", MANY),
+        ("SLURM_STEP_NUM_TASKS", "two"),
+        ("SLURM_STEP_NUM_TASKS", MANY),
+        ("PMI_SIZE", "-2"),
+        ("SM_HOSTS", "["),
+        ("SM_HOSTS", "{}"),
+        ("SM_HOSTS", "[" * 100_000),
+    ],
+)
+def test_a_sign_of_others_that_is_not_understood_is_no_leave_to_train_alone(
+    variable: str, value: str
+) -> None:
+    message = refusal({variable: value})
+    assert message.startswith(f"{variable} (")
+    assert "--alone" in message
+    assert len(message) < 250
+    assert resolve({variable: value}, alone=True).world_size == 1
+    assert resolve({variable: ""}).world_size == 1
+
+
+@pytest.mark.parametrize(
+    ("environ", "words"),
+    [
+        ({"CASTELL_WORKER_HOSTS": "a:1,b:1", "JOB_COMPLETION_INDEX": MANY}, "JOB_COMPLETION_INDEX"),
+        ({"TPU_ACCELERATOR_TYPE": f"v{MANY}-8"}, "TPU_ACCELERATOR_TYPE"),
+        (tf_config(TWO, "worker", MANY), "task.index"),
+        (tf_config(TWO, "worker", 10**4000), "task.index"),
+        ({"TF_CONFIG": '{"cluster": ' + "[" * 900 + "]" * 900 + "}"}, "TF_CONFIG"),
+    ],
+)
+def test_endless_values_are_refused_in_one_short_line(environ: dict[str, str], words: str) -> None:
+    message = refusal(environ)
+    assert words in message
+    assert len(message) < 250
+
+
 def test_workers_starts_a_local_cluster_or_must_agree() -> None:
     spec = resolve({}, workers=3)
     assert (spec.world_size, spec.starts_here, spec.source) == (3, True, "--workers")
@@ -232,6 +276,7 @@ def test_workers_starts_a_local_cluster_or_must_agree() -> None:
     assert resolve(tf_config({"chief": ["a:1"]}, "chief"), workers=2).starts_here
     assert not resolve(tf_config(TWO, "worker"), workers=2).starts_here
     assert "--workers (0)" in refusal({}, workers=0)
+    assert "at most" in refusal({}, workers=10**22)
 
 
 def test_alone_ignores_everything_and_says_what() -> None:
