@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import re
+import secrets
 import sys
 import tempfile
 from collections.abc import Iterator
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -143,6 +146,7 @@ class VertexPlatform:
                 job = self._aiplatform.PipelineJob(
                     display_name=request.name or request.compiled.name,
                     template_path=str(file),
+                    job_id=_job_id(request.compiled.name),
                     pipeline_root=s.pipeline_root or None,
                     parameter_values=dict(request.parameters),
                     encryption_spec_key_name=s.kms_key or None,
@@ -193,6 +197,12 @@ class VertexPlatform:
     def _link(self, place: str) -> str:
         s = self._settings
         return f"{CONSOLE}/{s.location}/pipelines/{place}?project={s.project}"
+
+
+def _job_id(name: str) -> str:
+    """Returns an id that no other run has; the client's own has seconds only."""
+    plain = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
+    return f"{plain}-{datetime.now():%Y%m%d%H%M%S}-{secrets.token_hex(2)}"
 
 
 def _jobs(task: Any) -> list[str]:

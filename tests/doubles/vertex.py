@@ -17,6 +17,7 @@ from tests.doubles.server import Asked, Refused, Server
 # What the platform adds to a model that a container serves.
 SERVABLE = {"versionId": "1", "supportedDeploymentResourcesTypes": ["DEDICATED_RESOURCES"]}
 PARENT = r"/v1/(projects/[^/]+/locations/[^/]+)"
+CONTEXT = r"/v1/(projects/[^/]+/locations/[^/]+/metadataStores/default/contexts/[^/:]+)"
 NAME = r"/v1/(projects/[^/]+/locations/[^/]+/{kind}/[^/:]+)"
 
 
@@ -61,6 +62,10 @@ class Vertex(Server):
             ("GET", name("(?:customJobs|models|endpoints|schedules)"), self.get),
             ("DELETE", name("(?:schedules|endpoints|models)"), self.delete),
             ("GET", r"/storage/v1/.*", self.no_bucket),
+            ("GET", name("metadataStores"), lambda asked, name: {"name": name}),
+            ("POST", PARENT + "/metadataStores/default/contexts", self.create_context),
+            ("GET", CONTEXT, self.get),
+            ("POST", CONTEXT + ":addContextChildren", self.add_children),
             ("POST", r"/v2/entries:list", self.entries),
         ]
 
@@ -82,7 +87,11 @@ class Vertex(Server):
         found = self._found(name)
         moment = self.script[min(self.looks[name], len(self.script) - 1)]
         state = found.get("state") or f"PIPELINE_STATE_{moment['state']}"
-        seen = {**found, "state": state, "jobDetail": {"taskDetails": moment.get("tasks", [])}}
+        detail = {"taskDetails": moment.get("tasks", [])}
+        parent, _, job = name.partition("/pipelineJobs/")
+        run = {"name": f"{parent}/metadataStores/default/contexts/{job}", "displayName": job}
+        self.resources[run["name"]] = {"schemaTitle": "system.PipelineRun", **run}
+        seen = {**found, "state": state, "jobDetail": {**detail, "pipelineRunContext": run}}
         if "error" in moment:
             seen["error"] = {"code": 9, "message": moment["error"]}
         return seen
@@ -96,6 +105,16 @@ class Vertex(Server):
         parsed(asked.body, api.CustomJob)
         state = {"state": "JOB_STATE_PENDING"}
         return self._made(f"{parent}/customJobs", {**asked.body, **state})
+
+    def create_context(self, asked: Asked, parent: str) -> Any:
+        parsed(asked.body, api.Context)
+        name = f"{parent}/metadataStores/default/contexts/{asked.query['contextId']}"
+        self.resources[name] = {**asked.body, "name": name}
+        return self.resources[name]
+
+    def add_children(self, asked: Asked, name: str) -> Any:
+        self._found(name).setdefault("childContexts", []).extend(asked.body["childContexts"])
+        return {}
 
     def create_schedule(self, asked: Asked, parent: str) -> Any:
         parsed(asked.body, api.Schedule)

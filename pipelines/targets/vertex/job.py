@@ -53,7 +53,7 @@ def custom_job(component: Any, settings: VertexSettings, workers: int) -> Any:
         boot_disk_size_gb=settings.disk_gigabytes,
         timeout=_seconds(settings.timeout_hours),
         restart_job_on_worker_restart=settings.restart_on_worker_restart,
-        service_account=settings.service_account,
+        service_account=settings.training_account or settings.service_account,
         network=settings.network,
         reserved_ip_ranges=list(settings.reserved_ip_ranges),
         psc_interface_config=psc,

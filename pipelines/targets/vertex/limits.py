@@ -200,8 +200,9 @@ def _check_scheduling(s: VertexSettings) -> None:
             f"tensorboard ({s.tensorboard}): must be "
             "projects/PROJECT/locations/REGION/tensorboards/ID",
         )
-        for name in ("service_account", "base_output_directory"):
-            _refuse(not getattr(s, name), f"tensorboard: needs {name}")
+        account = s.training_account or s.service_account
+        _refuse(not account, "tensorboard: needs service_account or training_account")
+        _refuse(not s.base_output_directory, "tensorboard: needs base_output_directory")
 
 
 def _check_model(s: VertexSettings) -> None:

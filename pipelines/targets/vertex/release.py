@@ -46,6 +46,6 @@ def release(model: Any, settings: VertexSettings, image: str) -> None:
         accelerator_type=settings.endpoint_accelerator_type,
         accelerator_count=accelerators,
         percent=settings.traffic_percent,
-        service_account=settings.service_account,
+        service_account=settings.serving_account,
         **place,
     ).set_display_name("Deploy").set_caching_options(False)

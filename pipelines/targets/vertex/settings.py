@@ -35,7 +35,9 @@ class VertexSettings(Section):
     pipeline_root: str = Field(
         "", description="where artifacts go, gs://…; empty: a bucket of the project"
     )
-    service_account: str = Field("", description="account that pipeline and training run as")
+    service_account: str = Field("", description="account that the pipeline runs as")
+    training_account: str = Field("", description="account of training; empty: service_account")
+    serving_account: str = Field("", description="account of serving; empty: Google's own")
     network: str = Field("", description="VPC to peer with: projects/NUMBER/global/networks/NAME")
     reserved_ip_ranges: tuple[str, ...] = Field((), description="ranges of that VPC to stay in")
     psc_attachment: str = Field(

@@ -66,6 +66,25 @@ def test_a_schedule_holds_the_whole_run(vertex: Vertex, capsys: pytest.CaptureFi
     assert "must be 5 fields" in capsys.readouterr().err
 
 
+def test_a_run_is_noted_in_its_experiment(vertex: Vertex) -> None:
+    assert submit("vertex", "--experiment", "delays") == 0
+    assert submit("vertex", "--experiment", "delays", "--name", "second") == 0
+    store = "projects/a-project/locations/us-central1/metadataStores/default/contexts"
+    experiment = vertex.resources[f"{store}/delays"]
+    assert experiment["schemaTitle"] == "system.Experiment"
+    jobs = [asked.query["pipelineJobId"] for asked in vertex.sent("POST", "/pipelineJobs")]
+    assert experiment["childContexts"] == [f"{store}/{job}" for job in jobs]
+
+
+def test_an_experiment_that_cannot_be_made_stops_the_run(
+    vertex: Vertex, capsys: pytest.CaptureFixture[str]
+) -> None:
+    vertex.routes = [r for r in vertex.routes if "/contexts" not in r[1]]
+    assert submit("vertex", "--experiment", "delays") == 2
+    assert "castell: error: experiment delays: " in capsys.readouterr().err
+    assert not vertex.sent("POST", "/pipelineJobs")
+
+
 def test_workers_is_no_parameter_there(vertex: Vertex, capsys: pytest.CaptureFixture[str]) -> None:
     assert submit("vertex", params=("sources=x", "label=y", "workers=2")) == 2
     assert "no parameter 'workers'" in capsys.readouterr().err
