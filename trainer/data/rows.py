@@ -37,6 +37,16 @@ class ShardReader:
         Raises:
           DamagedShard: a record is cut or altered, or rows are missing.
         """
+        try:
+            return self._read(shard, start, end)
+        except DamagedShard:
+            self._place = None
+            # A local copy may have suffered where it lies: the shard itself may be well.
+            if not _drop_damaged_copy(self._dataset, self._split.shards[shard]):
+                raise
+        return self._read(shard, start, end)
+
+    def _read(self, shard: int, start: int, end: int) -> Block:
         if self._place != (shard, start):
             self._seek(shard, start)
         parts: list[Block] = []
@@ -83,6 +93,11 @@ class ShardReader:
 
     def _name(self, shard: int) -> str:
         return files.join(self._dataset.path, self._split.shards[shard].path)
+
+
+def _drop_damaged_copy(dataset: Dataset, shard: Shard) -> bool:
+    path = files.join(dataset.path, shard.path)
+    return dataset.cache is not None and dataset.cache.drop_damaged(path, shard)
 
 
 def open_shard(dataset: Dataset, shard: Shard) -> BinaryIO:

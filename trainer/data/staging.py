@@ -19,21 +19,17 @@ import fcntl
 import hashlib
 import os
 import queue
-import random
 import sys
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import BinaryIO
 
 from trainer import files
+from trainer.again import TRIES, again
 from trainer.data.manifest import Shard
 
-# Half a second, doubled each time: a store that is away for ten seconds is waited for.
-TRIES = 5
-_FIRST_PAUSE_SECONDS = 0.5
 _CHUNK_BYTES = 1 << 20
 _SHARD, _PART, _LOCK = ".shard", ".part", ".lock"
 
@@ -87,27 +83,37 @@ class Cache:
                 os.utime(path + _SHARD)
                 return open(path + _SHARD, "rb")
 
+    def drop_damaged(self, url: str, shard: Shard) -> bool:
+        """Removes a copy that is no more what was fetched; returns whether there was one."""
+        path = os.path.join(self.directory, shard.sha256)
+        with suppress(OSError, NoCopy), _locked(path + _LOCK):
+            with open(path + _SHARD, "rb") as file:
+                if hashlib.file_digest(file, "sha256").hexdigest() == shard.sha256:
+                    return False
+            os.unlink(path + _SHARD)
+            _say(f"the copy of {url} in {self.directory} was damaged: it is fetched again")
+            return True
+        return False
+
     def _fetch(self, url: str, shard: Shard, path: str) -> None:
         """Downloads, again if need be, until the copy is whole."""
-        for number in range(1, TRIES + 1):
+
+        def once() -> None:
             try:
                 self._make_room(shard.bytes, path + _PART)
                 _download(url, shard, path + _PART)
                 with _local_faults():
                     os.replace(path + _PART, path + _SHARD)
-                return
-            except FileNotFoundError:
-                raise
-            except files.read_errors(_Altered) as error:
-                why = files.reason(error)
             finally:
                 with suppress(FileNotFoundError):
                     os.unlink(path + _PART)
-            if number < TRIES:
-                pause = _FIRST_PAUSE_SECONDS * 2 ** (number - 1) * random.uniform(0.5, 1.5)
-                _say(f"shard {url}: {why}; again in {pause:.1f} s ({number} of {TRIES} tries)")
-                time.sleep(pause)
-        raise FetchFailed(errno.EIO, f"{why} ({TRIES} tries)")
+
+        try:
+            again(once, f"shard {url}", _is_passing, files.reason)
+        except FileNotFoundError:
+            raise
+        except files.read_errors(_Altered) as error:
+            raise FetchFailed(errno.EIO, f"{files.reason(error)} ({TRIES} tries)") from None
 
     def _make_room(self, size: int, part: str) -> None:
         """Reserves `size` bytes under the name `part`; removes old copies if they must go."""
@@ -151,9 +157,13 @@ class Ahead:
                 self._cache.copy(*wanted).close()
 
 
+def _is_passing(error: Exception) -> bool:
+    return isinstance(error, _Altered) or files.is_passing(error)
+
+
 def _download(url: str, shard: Shard, part: str) -> None:
     digest, received = hashlib.sha256(), 0
-    with files.open_binary(url) as source:
+    with files.open_once(url) as source:
         with _local_faults():
             target = open(part, "r+b")  # noqa: SIM115  its errors are told apart from the source's
         try:
@@ -164,6 +174,10 @@ def _download(url: str, shard: Shard, part: str) -> None:
                 digest.update(chunk)
                 with _local_faults():
                     target.write(chunk)
+            with _local_faults():
+                # Its name will say that it is whole, after a power cut, too.
+                target.flush()
+                os.fsync(target.fileno())
         finally:
             with _local_faults():
                 target.close()

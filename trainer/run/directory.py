@@ -24,8 +24,8 @@ from trainer.run.store import SCHEMES, scheme_of
 # Set for the trainer by who copies (`supervise`): URL -> the directory to work in, as JSON.
 COPIES_VARIABLE = "CASTELL_RUN_COPIES"
 
-# What may stand in a directory that is not a run yet: the launcher opens logs, and a start that
-# failed writes its status, before the configuration is written.
+# What may stand in a directory that is not a run yet (and empty `checkpoints`): the launcher opens
+# logs, and a start that failed writes its status, before the configuration is written.
 _BEFORE_CONFIG = frozenset({"logs", "status.json"})
 # A killed predecessor may take a moment to be gone.
 _LOCK_SECONDS = 5.0
@@ -99,9 +99,8 @@ class RunDirectory:
         if "config.json" in entries:
             self._check_same(config, resumable)
             return
-        foreign = sorted(
-            name for name in entries if name not in _BEFORE_CONFIG and not name.endswith(".tmp")
-        )
+        known = _BEFORE_CONFIG | (set() if self._has_checkpoints() else {"checkpoints"})
+        foreign = sorted(name for name in entries if name not in known and name[-4:] != ".tmp")
         if foreign:
             raise UsageError(
                 f"--output {self.path} is not a run directory (it holds {foreign[0]!r} and no "
@@ -163,9 +162,10 @@ class RunDirectory:
         self.check(config, resumable)
         created: list[str] = []
         try:
-            for path in (self.path, self.checkpoints, self.logs):
-                created.extend(_make_directories(path))
+            created.extend(_make_directories(self.path))
             self.lock()
+            for path in (self.checkpoints, self.logs):
+                created.extend(_make_directories(path))
             atomic.write_json(self._config, config)
         except OSError as error:
             for path in reversed(created):

@@ -5,21 +5,17 @@ Requests that fail are made again for some seconds: a store is away for a moment
 
 from __future__ import annotations
 
-import random
 import re
-import time
 from collections.abc import Callable
 from typing import Any, TypeVar
 
 from fsspec.core import url_to_fs
 
 from trainer import files
+from trainer.again import again
 
 # Stores whose objects appear whole and can be replaced; http:// only hands out.
 SCHEMES = ("gs", "gcs", "s3", "s3a")
-# Half a second, doubled each time: about eight seconds in all.
-_TRIES = 5
-_FIRST_PAUSE_SECONDS = 0.5
 
 _Result = TypeVar("_Result")
 _SCHEME = re.compile(r"([a-zA-Z][a-zA-Z0-9+.-]*)://")
@@ -44,24 +40,27 @@ class Store:
 
     def names(self) -> dict[str, Any]:
         """Returns each object's name, and a value that changes whenever its content does."""
-        found: dict[str, Any] = _again(lambda: self._files.find(self._root, detail=True))
+        found: dict[str, Any] = self._asked(lambda: self._files.find(self._root, detail=True))
         start = len(self._root.rstrip("/")) + 1
         return {path[start:]: _version(info) for path, info in found.items() if path[start:]}
 
     def get(self, name: str, path: str) -> None:
         """Copies an object into the file `path`; FileNotFoundError if there is none."""
-        _again(lambda: self._files.get_file(self._at(name), path))
+        self._asked(lambda: self._files.get_file(self._at(name), path))
 
     def put(self, path: str, name: str) -> None:
         """Makes or replaces an object."""
-        _again(lambda: self._files.put_file(path, self._at(name)))
+        self._asked(lambda: self._files.put_file(path, self._at(name)))
 
     def remove(self, name: str) -> None:
         """Removes an object, if it is there."""
         try:
-            _again(lambda: self._files.rm_file(self._at(name)))
+            self._asked(lambda: self._files.rm_file(self._at(name)))
         except FileNotFoundError:
             return
+
+    def _asked(self, request: Callable[[], _Result]) -> _Result:
+        return again(request, self.url, files.is_passing, files.reason)
 
     def _at(self, name: str) -> str:
         return files.join(self._root, name)
@@ -71,16 +70,3 @@ def _version(info: dict[str, Any]) -> Any:
     """Stores name the hash of the content differently; size and time tell where there is none."""
     tag = info.get("ETag") or info.get("etag") or info.get("md5Hash")
     return tag or (info.get("size"), str(info.get("LastModified") or info.get("updated")))
-
-
-def _again(request: Callable[[], _Result]) -> _Result:
-    for number in range(1, _TRIES + 1):
-        try:
-            return request()
-        except FileNotFoundError:
-            raise
-        except files.read_errors():
-            if number == _TRIES:
-                raise
-        time.sleep(_FIRST_PAUSE_SECONDS * 2 ** (number - 1) * random.uniform(0.5, 1.5))
-    raise AssertionError("unreachable")

@@ -15,8 +15,9 @@ from typing import Any
 class Store(ThreadingHTTPServer):
     """faults: what the next requests for shards get: "error", "cut" or "altered".
 
-    spoilt: shards that always come altered. seconds: how long each of them takes. fetched: those
-    that were asked for, in order.
+    away: how many requests of any kind for shards are answered by 503 from now on. spoilt: shards
+    that always come altered. seconds: how long each of them takes. fetched: those that were asked
+    for, in order.
     """
 
     daemon_threads = True
@@ -24,6 +25,7 @@ class Store(ThreadingHTTPServer):
     def __init__(self, directory: Path) -> None:
         super().__init__(("127.0.0.1", 0), partial(_Handler, directory=str(directory)))
         self.faults: list[str] = []
+        self.away = 0
         self.spoilt: set[str] = set()
         self.seconds = 0.0
         self.fetched: list[str] = []
@@ -36,15 +38,27 @@ class Store(ThreadingHTTPServer):
 class _Handler(SimpleHTTPRequestHandler):
     server: Store
 
+    def do_HEAD(self) -> None:
+        return self.send_error(503) if self._is_away() else super().do_HEAD()
+
+    def _is_away(self) -> bool:
+        self.server.away -= self.path.endswith(".tfrecord")
+        return self.server.away >= 0
+
     def do_GET(self) -> None:
         if not self.path.endswith(".tfrecord"):
             return super().do_GET()
+        if self._is_away():
+            return self.send_error(503)
         self.server.fetched.append(self.path)
         time.sleep(self.server.seconds)
         fault = self.server.faults.pop(0) if self.server.faults else None
         if fault == "error":
             return self.send_error(503)
-        data = Path(self.translate_path(self.path)).read_bytes()
+        file = Path(self.translate_path(self.path))
+        if not file.exists():
+            return self.send_error(404)
+        data = file.read_bytes()
         self.send_response(200)
         self.send_header("Content-Length", str(len(data)))
         self.end_headers()

@@ -14,6 +14,7 @@ import pytest
 from tests.datasets import make_dataset
 from tests.trainer.data.stores import Store, store
 from tests.workers import processes
+from trainer import again
 from trainer.data import staging
 from trainer.data.blocks import concat
 from trainer.data.dataset import Dataset
@@ -21,6 +22,7 @@ from trainer.data.feed import lanes_of, super_batches
 from trainer.data.lanes import plan
 from trainer.data.rows import DamagedShard, read_rows
 from trainer.data.staging import Cache
+from trainer.errors import UsageError
 
 SHARDS = 4
 
@@ -32,7 +34,7 @@ def local(tmp_path_factory: pytest.TempPathFactory) -> Dataset:
 
 @pytest.fixture
 def server(local: Dataset, monkeypatch: pytest.MonkeyPatch) -> Iterator[Store]:
-    monkeypatch.setattr(staging, "_FIRST_PAUSE_SECONDS", 0.01)
+    monkeypatch.setattr(again, "FIRST_PAUSE_SECONDS", 0.01)
     staging._said.clear()
     with store(Path(local.path)) as running:
         yield running
@@ -68,14 +70,14 @@ def test_a_shard_is_fetched_once_whatever_happens_on_the_way(
 def test_a_shard_that_never_comes_whole_is_named_with_the_reason(
     server: Store, tmp_path: Path
 ) -> None:
-    server.faults = ["altered"] * staging.TRIES
+    server.faults = ["altered"] * again.TRIES
     first = "/train/00000-of-00004.tfrecord"
     with pytest.raises(DamagedShard) as error:
         row_ids(remote(server, tmp_path))
     assert str(error.value) == (
         f"shard {server.url}{first} cannot be read: its sha256 is not the manifest's (5 tries)"
     )
-    assert server.fetched == [first] * staging.TRIES
+    assert server.fetched == [first] * again.TRIES
     assert held(tmp_path) == 0
 
 
@@ -180,3 +182,42 @@ def test_without_a_cache_an_http_server_is_read_in_place(local: Dataset, server:
     dataset.check_sizes("train")
     part = concat(list(read_rows(dataset, "train", 700, 1500)))  # begins inside a shard
     assert part.row_id.tolist() == row_ids(local)[700:1500]
+
+
+@pytest.mark.parametrize("cached", [False, True])
+def test_a_store_that_is_away_for_a_moment_is_waited_for(
+    local: Dataset, server: Store, tmp_path: Path, cached: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    dataset = remote(server, tmp_path) if cached else Dataset.open(server.url)
+    server.away = 6
+    assert row_ids(dataset) == row_ids(local)
+    assert "503" in capsys.readouterr().err
+
+
+def test_a_file_read_in_place_goes_on_where_it_broke_off(
+    local: Dataset, server: Store, capsys: pytest.CaptureFixture[str]
+) -> None:
+    server.faults = ["cut", "cut"]
+    assert row_ids(Dataset.open(server.url)) == row_ids(local)
+    assert "(1 of 5 tries)" in capsys.readouterr().err
+
+
+def test_a_server_that_is_away_is_not_taken_for_a_missing_data_set(server: Store) -> None:
+    with pytest.raises(UsageError, match=r"manifest\.json cannot be read: Connect call failed"):
+        Dataset.open("http://127.0.0.1:9/data")
+    with pytest.raises(UsageError, match="is not a dataset directory"):
+        Dataset.open(f"{server.url}/nothing")
+
+
+def test_a_copy_that_is_damaged_where_it_lies_is_fetched_again(
+    local: Dataset, server: Store, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    dataset = remote(server, tmp_path)
+    row_ids(dataset)
+    copy = min(tmp_path.glob("*.shard"))
+    content = bytearray(copy.read_bytes())
+    content[len(content) // 2] ^= 1
+    copy.write_bytes(content)
+    assert row_ids(dataset) == row_ids(local)
+    assert len(server.fetched) == SHARDS + 1
+    assert "was damaged: it is fetched again" in capsys.readouterr().err

@@ -107,6 +107,17 @@ def test_a_failed_start_removes_the_directories_it_made(tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == []
 
 
+def test_a_start_that_was_killed_before_its_configuration_is_no_foreign_directory(
+    tmp_path: Path,
+) -> None:
+    for name in ("checkpoints", "logs"):
+        (tmp_path / name).mkdir()
+    RunDirectory(str(tmp_path)).check({}, frozenset())
+    (tmp_path / "checkpoints" / "step-00000100").mkdir()
+    with pytest.raises(UsageError, match="it holds 'checkpoints' and no"):
+        RunDirectory(str(tmp_path)).check({}, frozenset())
+
+
 def test_urls_are_refused_except_file(tmp_path: Path) -> None:
     for url, says in (
         ("gs://bucket/run", "copy the run to a disk first"),
