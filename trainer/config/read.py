@@ -124,10 +124,10 @@ def _read(path: str) -> dict[str, Any]:
         text = files.read_text(path)
     except FileNotFoundError:
         raise UsageError(f"--config {path}: no such file") from None
-    except OSError as error:
-        raise UsageError(f"--config {path} cannot be read: {error.strerror or error}") from None
-    except ValueError as error:
-        raise UsageError(f"--config {path} is no text: {error}") from None
+    except UnicodeDecodeError:
+        raise UsageError(f"--config {path} is no text (not UTF-8)") from None
+    except files.read_errors(ValueError, ImportError) as error:
+        raise UsageError(f"--config {path} cannot be read: {files.reason(error)}") from None
     values = document.parse(text, f"--config {path}")
     if values is None:
         return {}

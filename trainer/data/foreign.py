@@ -36,10 +36,22 @@ Say = Callable[[str], None]
 
 
 def base_of(data: str) -> str:
-    """Returns the directory below which all files of `data` (a directory or a glob) are."""
+    """Returns the directory below which all files of `data` (a directory, a file, a glob) are."""
     parts = data.split("/")
-    magic = next((n for n, part in enumerate(parts) if any(c in part for c in "*?[")), len(parts))
+    whole = len(parts) - _is_file(data)
+    magic = next((n for n, part in enumerate(parts) if any(c in part for c in "*?[")), whole)
     return "/".join(parts[:magic]) or ("/" if data.startswith("/") else ".")
+
+
+def _is_file(data: str) -> bool:
+    """Whether `data` names one file; what cannot be looked at is told by who reads it."""
+    parent, slash, name = data.rpartition("/")
+    if not name or any(c in data for c in "*?["):
+        return False
+    try:
+        return bool(files.matching((parent or slash) or ".", name))
+    except files.read_errors(ValueError, ImportError):
+        return False
 
 
 def open_records(
@@ -53,7 +65,7 @@ def open_records(
     """Returns the data set that the files of `data` are.
 
     Args:
-      data: a directory or a glob, local or a URL.
+      data: a directory, a file or a glob, local or a URL.
       features: their columns.
       label: its column; or all about it, if a run has settled that.
       kept: the same data as it was described before: if files, sizes and columns are equal, it is

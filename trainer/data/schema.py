@@ -7,6 +7,7 @@ Read with a descriptor made here, for the same reasons as `example`; fields that
 from __future__ import annotations
 
 from functools import cache
+from math import prod
 from typing import Any
 
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory, text_format
@@ -16,6 +17,8 @@ from trainer.errors import UsageError
 
 _TYPES: dict[int, DType] = {1: "string", 2: "int64", 3: "float32"}
 _TYPE_NAMES = ("TYPE_UNKNOWN", "BYTES", "INT", "FLOAT", "STRUCT")
+# Of a row: an image of 600 x 582 in colour. A wrong schema must not ask for all of the memory.
+_MOST_VALUES = 1 << 20
 _PACKAGE = "tensorflow.metadata.v0"
 # message -> its fields as (name, number, type), where a capital letter begins a message's name.
 _MESSAGES: dict[str, tuple[tuple[str, int, str], ...]] = {
@@ -50,6 +53,11 @@ def parse(text: str, name: str) -> tuple[Feature, ...]:
         raise UsageError(f"{name} is no tensorflow_metadata Schema: {error}") from None
     if not schema.feature:
         raise UsageError(f"{name} describes no feature")
+    seen: set[str] = set()
+    for feature in schema.feature:
+        if feature.name in seen:
+            raise UsageError(f"{name}: feature {feature.name!r} is described twice: remove one")
+        seen.add(feature.name)
     return tuple(_column(feature, name) for feature in schema.feature)
 
 
@@ -59,10 +67,17 @@ def _column(feature: Any, name: str) -> Feature:
             f"{name}: feature {feature.name!r} is {_TYPE_NAMES[feature.type]}: columns are BYTES, "
             "INT or FLOAT; remove it from the schema to leave it out"
         )
+    shape = _shape(feature)
+    sizes = [size for size in shape if size is not None]
+    if min(sizes, default=1) < 1 or prod(sizes) > _MOST_VALUES:
+        raise UsageError(
+            f"{name}: feature {feature.name!r} has lists of {' x '.join(map(str, sizes))} values: "
+            f"a row has 1 to {_MOST_VALUES:,}; mend the shape"
+        )
     return Feature(
         name=feature.name,
         dtype=_TYPES[feature.type],
-        shape=_shape(feature),
+        shape=shape,
         nullable=feature.presence.min_fraction < 1,
     )
 

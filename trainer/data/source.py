@@ -78,7 +78,7 @@ def _records(config: TrainConfig) -> Dataset:
         raise UsageError(f"{name}: no such file") from None
     except UnicodeDecodeError:
         raise UsageError(f"{name} is no text (not UTF-8)") from None
-    except files.read_errors() as error:
+    except files.read_errors(ValueError, ImportError) as error:
         raise UsageError(f"{name} cannot be read: {files.reason(error)}") from None
     kept: Any = None
     directory = RunDirectory(config.output).dataset

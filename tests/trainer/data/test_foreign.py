@@ -139,6 +139,8 @@ def _schema(text: str) -> Callable[[Path], object]:
         (None, {"label": "n"}, r"label 'n' is missing in 120 of 600 rows of split 'train'"),
         (None, {"label": "pair"}, "the schema says it is a list"),
         (None, {"schema_file": "/nowhere"}, "schema_file /nowhere: no such file"),
+        (None, {"schema_file": "foo://s"}, "schema_file foo://s cannot be read: .*'?foo"),
+        (None, {"data": "foo://s/part-0.tfrecord"}, "foo://s/part-0.tfrecord cannot be read"),
         (_schema("feature {"), {}, "is no tensorflow_metadata Schema"),
         (
             _schema(SCHEMA.replace('"x" type: FLOAT', '"x" type: INT')), {},
@@ -149,6 +151,22 @@ def _schema(text: str) -> Callable[[Path], object]:
             "feature 'z' of the schema is in no record",
         ),
         (_schema('feature { name: "z" type: STRUCT }'), {}, "feature 'z' is STRUCT"),
+        (_schema(SCHEMA * 2), {}, "feature 'x' is described twice"),
+        *[
+            (
+                _schema(SCHEMA.replace("dim { size: 2 }", f"dim {{ size: {size} }}")), {},
+                "feature 'pair' has lists of .* values: a row has 1 to 1,048,576",
+            )
+            for size in ("-2", "0", "9000000000000000000", "4000000000 } dim { size: 4000000000")
+        ],
+        (
+            _schema(
+                SCHEMA.replace(
+                    "value_count { min: 0 }", f"value_count {{ min: {10**15} max: {10**15} }}"
+                )
+            ),
+            {}, "feature 'many' has lists of",
+        ),
         (_first(gzip.compress), {}, "compressed by gzip"),
         (_first(lambda data: data[:-3]), {}, "record 149 is cut off"),
         (
@@ -164,6 +182,22 @@ def test_what_does_not_fit_is_one_line(
         spoil(records)
     with pytest.raises(UsageError, match=words):
         source.open_data(config(records, **changes))
+
+
+@pytest.mark.parametrize(
+    "where", ["{}/part-1.tfrecord", "./records/part-1.tfrecord", "file://{}/part-1.tfrecord"]
+)
+def test_one_file_is_a_glob_of_one(
+    records: Path, monkeypatch: pytest.MonkeyPatch, where: str
+) -> None:
+    monkeypatch.chdir(records.parent)
+    made = config(records, data=where.format(records))
+    dataset = source.open_data(made)
+    assert [shard.path for shard in dataset.split("train").shards] == ["part-1.tfrecord"]
+    dataset.check_sizes("train")
+    assert source.place_of(made) == dataset.path
+    monkeypatch.chdir(records)
+    assert source.open_data(config(records, data="part-1.tfrecord")).split("train").rows == ROWS
 
 
 def test_a_label_for_data_that_has_one(dataset: Any) -> None:

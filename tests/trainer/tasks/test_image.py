@@ -96,6 +96,20 @@ def test_the_column_is_found_or_asked_for(digits: Dataset) -> None:
         Image().inputs(none)
 
 
+@pytest.mark.parametrize(
+    ("shape", "options", "expected"),
+    [
+        ((4, 6), {}, (4, 6, 1)),
+        ((4, 6, 3), {}, (4, 6, 3)),
+        ((24, 3), {"height": 4, "width": 6, "channels": 3}, (4, 6, 3)),
+        ((4, 3, 2, 2), {}, (4, 4, 3)),
+    ],
+)
+def test_a_shape_that_the_data_has_is_kept(shape: Any, options: Any, expected: Any) -> None:
+    feature = Feature(name="v", dtype="float32", shape=shape)
+    assert geometry(feature, ImageOptions(**options)) == expected
+
+
 def test_lists_have_a_size_or_are_refused() -> None:
     def of(count: int, **options: Any) -> tuple[int, int, int]:
         return geometry(Feature(name="v", dtype="float32", shape=(count,)), ImageOptions(**options))

@@ -29,6 +29,16 @@ def test_numbers_are_normalised_and_missing_is_told_apart() -> None:
     assert missing.numpy().ravel().tolist() == [0.0, 1.0, 0.0]
 
 
+@pytest.mark.parametrize("nullable", [False, True])
+def test_a_list_of_any_rank_is_as_many_numbers(nullable: bool) -> None:
+    figures = FeatureStatistics(count=1, missing=0, mean=0.0, std=1.0)
+    feature = Feature(name="x", dtype="float32", shape=(2, 3), nullable=nullable)
+    values = np.arange(12, dtype=np.float32).reshape(2, 2, 3)
+    columns = Number.of(feature, figures)(tf.constant(values))
+    assert [column.shape for column in columns] == [(2, 6)] * (1 + nullable)
+    assert columns[0].numpy().tolist() == np.minimum(values, 10).reshape(2, 6).tolist()
+
+
 def test_large_integers_are_centred_before_they_lose_digits() -> None:
     mean = 1_700_000_000_000_000
     figures = FeatureStatistics(count=2, missing=0, mean=float(mean), std=1.0)

@@ -96,12 +96,20 @@ def resized(pixels: tf.Tensor, shape: Shape) -> tf.Tensor:
 
 
 def geometry(feature: Feature, options: ImageOptions) -> Shape:
-    """Returns height, width and channels of a pixel list, square unless the options say otherwise.
+    """Returns height, width and channels of a pixel list.
+
+    As the options say, else those that the data has, else square.
 
     Raises:
       UsageError: they do not multiply to the list's length.
     """
-    count = feature.shape[0] or 0
+    stored = tuple(n or 0 for n in feature.shape)
+    if not (options.height or options.channels):
+        if len(stored) == 2:
+            return (*stored, 1)
+        if len(stored) == 3 and stored[2] in (1, 3):
+            return stored
+    count = math.prod(stored)
     for channels in [options.channels] if options.channels else [1, 3]:
         side = math.isqrt(count // channels)
         height, width = options.height or side, options.width or side

@@ -7,6 +7,7 @@ All of it is plain TensorFlow, row by row, so that the export carries it.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -44,7 +45,7 @@ class Number:
         )
 
     def __call__(self, value: tf.Tensor) -> list[tf.Tensor]:
-        """Maps [rows] or [rows, k] to float32 columns: values, then an indicator if needed."""
+        """Maps [rows, …] to float32 [rows, size]: values, then an indicator if needed."""
         missing = _missing(value)
         if value.dtype == tf.int64:
             # Subtract while it is exact: microseconds since 1970 do not fit a float32.
@@ -57,7 +58,12 @@ class Number:
         columns = [scaled]
         if self.has_missing:
             columns.append(tf.cast(missing, tf.float32))
-        return [c if c.shape.rank == 2 else c[:, tf.newaxis] for c in columns]
+        return [c if c.shape.rank == 2 else tf.reshape(c, [-1, self.size]) for c in columns]
+
+    @property
+    def size(self) -> int:
+        """Values a row."""
+        return math.prod(n or 0 for n in self.feature.shape)
 
 
 def _missing(value: tf.Tensor) -> tf.Tensor:

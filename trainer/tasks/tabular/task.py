@@ -111,10 +111,7 @@ class Tabular(Task):
 
 
 def _width(number: Number) -> int:
-    size = 1
-    for n in number.feature.shape:
-        size *= n or 0
-    return size * (2 if number.has_missing else 1)
+    return number.size * (2 if number.has_missing else 1)
 
 
 def _embedding_size(categories: int, largest: int) -> int:
