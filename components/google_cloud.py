@@ -10,6 +10,7 @@ import logging
 from collections.abc import Iterator
 from typing import Any
 
+from components.reach import Unreachable, is_passing
 from trainer.errors import UsageError, suggestion
 
 
@@ -56,11 +57,12 @@ def asking(name: str = "") -> Iterator[None]:
         said = f"{name}: Vertex knows no such thing: " if name else ""
         raise UsageError(said + flat(error.message)) from None
     except exceptions.GoogleAPICallError as error:
-        raise UsageError(f"Vertex refused it ({error.code}): {flat(error.message)}") from None
+        kind = Unreachable if is_passing(error.code) else UsageError
+        raise kind(f"Vertex refused it ({error.code}): {flat(error.message)}") from None
     except GoogleAuthError as error:
         raise UsageError(f"no use of Google credentials: {flat(error)}") from None
     except OSError as error:  # all that the client's transport raises
-        raise UsageError(f"Vertex cannot be reached: {flat(error)}") from None
+        raise Unreachable(f"Vertex cannot be reached: {flat(error)}") from None
     except ValueError as error:  # what the client itself checks: names, labels
         raise UsageError(f"Vertex's client refused it: {flat(error)}") from None
     finally:

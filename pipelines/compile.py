@@ -61,10 +61,12 @@ def compile_to(
     image: str | None = None,
     flags: Mapping[str, str] | None = None,
     settings_file: str | None = None,
+    read: Any = None,
 ) -> None:
     """Compiles `name` into the file `output`, which appears whole or not at all.
 
-    `flags` and `settings_file` say what `pipelines.settings` reads for the target.
+    `flags` and `settings_file` say what `pipelines.settings` reads for the target; `read` is what
+    it has read already.
 
     Raises:
       UsageError: there is no such pipeline, component or target, `output` cannot be written, or
@@ -89,7 +91,7 @@ def compile_to(
         _write(Path(output), _component(name, image))
         return
     target, workers = target or "local", workers or 1
-    read = settings.read(target, flags or {}, file=settings_file)
+    read = read or settings.read(target, flags or {}, file=settings_file)
     _write(
         Path(output),
         _pipeline(targets.load(target, read, image=image, workers=workers), image, workers),

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from pipelines import parameters, settings
-from pipelines.compile import PIPELINES, compile_to, default_image
+from pipelines.compile import PIPELINES, compile_to
 from pipelines.compiled import Compiled
 from pipelines.submit import images
-from pipelines.submit.follow import POLL_SECONDS, follow
+from pipelines.submit.choices import choices, described
+from pipelines.submit.follow import POLL_SECONDS, NoQuota, follow
 from pipelines.submit.platform import TARGETS, Platform, Request, connect
 from pipelines.submit.show import printable, recorder
 from trainer.errors import EXIT_INTERRUPTED, UsageError, suggestion
@@ -59,25 +59,51 @@ def run(args: argparse.Namespace) -> int:
     if args.wait and (args.cron or args.show):
         raise UsageError("--wait follows one run: leave --cron and --show out")
     read = settings.read(args.target, settings.given_flags(args), file=args.settings)
-    with _compiled(args) as file:
-        compiled = Compiled.read(file)
-    given = parameters.parse(args.param, compiled.parameters)
-    parameters.check_thresholds(given)
-    compiled = with_digests(compiled, required=args.require_digest)
-    if args.no_cache:
-        compiled = compiled.without_cache()
-    request = Request(compiled, given, args.name)
+    tries = choices(read) if args.wait and not _is_file(args.pipeline) else [read]
+    wanted = getattr(read, "fallbacks", ())
+    if wanted and len(tries) == 1:
+        print(
+            "castell: fallbacks are left aside: they need --wait, and a pipeline by its name",
+            file=sys.stderr,
+        )
+    requests = _requests(args, tries)
     if args.show:
-        _show(args.target, read, request, args.cron)
+        _show(args.target, tries[0], requests[0], args.cron)
         return 0
-    platform = connect(args.target, read)
     if args.cron:
-        sent = platform.schedule(request, args.cron)
+        sent = connect(args.target, tries[0]).schedule(requests[0], args.cron)
         print(f"schedule {sent.id}\n{sent.link}")
         return 0
-    sent = platform.submit(request)
-    print(f"run {sent.id}\n{sent.link}", flush=True)
-    return wait(platform, args.target, sent.id, args.poll_seconds) if args.wait else 0
+    return _submit(args, tries, requests)
+
+
+def _requests(args: argparse.Namespace, tries: list[Any]) -> list[Request]:
+    """Returns what is sent for every try; all are checked before the first is sent."""
+    compiled = [_compiled(args, read) for read in tries]
+    given = parameters.parse(args.param, compiled[0].parameters)
+    parameters.check_thresholds(given)
+    found = digests(compiled[0].images, required=args.require_digest)
+    pinned = [one.with_images(found) for one in compiled]
+    if args.no_cache:
+        pinned = [one.without_cache() for one in pinned]
+    return [Request(one, given, args.name) for one in pinned]
+
+
+def _submit(args: argparse.Namespace, tries: list[Any], requests: list[Request]) -> int:
+    """Starts the run, and starts it elsewhere for as long as there is no quota."""
+    for number, (read, request) in enumerate(zip(tries, requests, strict=True), 1):
+        platform = connect(args.target, read)
+        sent = platform.submit(request)
+        print(f"run {sent.id}\n{sent.link}", flush=True)
+        if not args.wait:
+            break
+        try:
+            return wait(platform, args.target, sent.id, args.poll_seconds)
+        except NoQuota as error:
+            if number == len(requests):
+                raise
+            print(f"castell: {error}; next: {described(tries[number])}", file=sys.stderr)
+    return 0
 
 
 def check_target(target: str) -> None:
@@ -103,14 +129,14 @@ def wait(platform: Platform, target: str, run_id: str, seconds: float) -> int:
     return 0
 
 
-def with_digests(compiled: Compiled, *, required: bool) -> Compiled:
-    """Returns the pipeline with digests for tags, and says what could not be had.
+def digests(tagged: Iterable[str], *, required: bool) -> dict[str, str]:
+    """Returns the images with digests for tags, by image, and says what could not be had.
 
     Raises:
       UsageError: a digest is required and cannot be had.
     """
     found: dict[str, str] = {}
-    for image in sorted(compiled.images):
+    for image in sorted(tagged):
         try:
             found[image] = images.resolve(image)
         except images.Unresolved as reason:
@@ -121,18 +147,20 @@ def with_digests(compiled: Compiled, *, required: bool) -> Compiled:
                 f"castell: {trouble}; if its tag moves, cached results of the older one are taken",
                 file=sys.stderr,
             )
-    return compiled.with_images(found)
+    return found
 
 
-@contextlib.contextmanager
-def _compiled(args: argparse.Namespace) -> Iterator[str]:
-    if args.pipeline.endswith((".yaml", ".yml")):
+def _is_file(pipeline: str) -> bool:
+    return pipeline.endswith((".yaml", ".yml"))
+
+
+def _compiled(args: argparse.Namespace, read: Any) -> Compiled:
+    if _is_file(args.pipeline):
         if args.workers or args.image:
             raise UsageError(f"{args.pipeline} is compiled: --workers and --image come before that")
         if not Path(args.pipeline).is_file():
             raise UsageError(f"{args.pipeline}: no such file")
-        yield args.pipeline
-        return
+        return Compiled.read(args.pipeline)
     if args.pipeline not in PIPELINES:
         near = suggestion(args.pipeline, list(PIPELINES))
         raise UsageError(
@@ -142,11 +170,10 @@ def _compiled(args: argparse.Namespace) -> Iterator[str]:
     with tempfile.TemporaryDirectory() as directory:
         file = str(Path(directory, f"{args.pipeline}.yaml"))
         compile_to(
-            file, args.pipeline, target=args.target, workers=args.workers,
-            image=args.image or default_image(), flags=settings.given_flags(args),
-            settings_file=args.settings,
+            file, args.pipeline, target=args.target, workers=args.workers, image=args.image,
+            read=read,
         )  # fmt: skip
-        yield file
+        return Compiled.read(file)
 
 
 def _show(target: str, read: Any, request: Request, cron: str | None) -> None:

@@ -5,11 +5,18 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
+from components.reach import Unreachable
 from pipelines.run import StepFailed
 from pipelines.submit.platform import FINAL, Platform, Run, State
 from trainer.errors import CastellError
 
 POLL_SECONDS = 10.0
+# A platform that does not answer so many times in a row is given up.
+PATIENCE = 6
+
+
+class NoQuota(StepFailed):
+    """A step failed since the platform has nothing to run it on."""
 
 
 class RunEnded(CastellError):
@@ -22,12 +29,21 @@ def follow(
     """Returns when the run has succeeded; says each change of a task's state.
 
     Raises:
-      StepFailed: a step failed; holds the first one's error and the exit code that it means.
+      StepFailed: a step failed; holds the first one's error and the exit code that it means
+        (NoQuota: it was never run).
       RunEnded: the run was cancelled, or failed as a whole.
     """
     seen: dict[str, State] = {}
+    misses = 0
     while True:
-        run = platform.run(run_id)
+        try:
+            run, misses = platform.run(run_id), 0
+        except Unreachable:
+            misses += 1
+            if misses == PATIENCE:
+                raise
+            time.sleep(seconds)
+            continue
         for task in run.tasks:
             if seen.get(task.name) != task.state:
                 seen[task.name] = task.state
@@ -43,7 +59,6 @@ def conclude(run: Run) -> None:
         return
     for task in run.tasks:
         if task.state == "failed":
-            raise StepFailed(
-                task.name, task.error or run.error or "no error is given; see its logs"
-            )
+            kind = NoQuota if task.no_quota else StepFailed
+            raise kind(task.name, task.error or run.error or "no error is given; see its logs")
     raise RunEnded(f"run {run.id} {run.state}" + (f": {run.error}" if run.error else ""))

@@ -12,6 +12,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from components.reach import Unreachable, is_passing
 from pipelines.submit.platform import Request, Run, Sent, State, Task
 from trainer.errors import UsageError
 
@@ -175,7 +176,8 @@ def _asking(host: str, run_id: str = "") -> Iterator[None]:
         if error.status == 404 and run_id:
             raise UsageError(f"{run_id}: KFP at {host} knows no such run or schedule") from None
         said = " ".join(str(error.body or error.reason).split())
-        raise UsageError(f"KFP at {host} refused it ({error.status}): {said}") from None
+        kind = Unreachable if is_passing(error.status) else UsageError
+        raise kind(f"KFP at {host} refused it ({error.status}): {said}") from None
     except (urllib3.exceptions.HTTPError, OSError) as error:
         reason = getattr(error, "reason", None) or error
-        raise UsageError(f"KFP at {host} cannot be reached: {reason}") from None
+        raise Unreachable(f"KFP at {host} cannot be reached: {reason}") from None

@@ -36,11 +36,15 @@ class Sent:
 
 @dataclass(frozen=True)
 class Task:
-    """A step of a run; `error` is what the platform says of a failed one."""
+    """A step of a run; `error` is what the platform says of a failed one.
+
+    no_quota: it failed since the platform has nothing to run it on.
+    """
 
     name: str
     state: State
     error: str = ""
+    no_quota: bool = False
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from components.google_cloud import asking, connect, flat
+from pipelines.submit.choices import is_no_quota
 from pipelines.submit.platform import Request, Run, Sent, State, Task
 from trainer.errors import UsageError
 
@@ -105,6 +106,7 @@ class VertexPlatform:
                 task.task_name,
                 _TASK_STATES.get(task.state.name, "pending"),
                 self._error(task) if task.state.name == "FAILED" else "",
+                task.state.name == "FAILED" and is_no_quota(task.error.code, task.error.message),
             )
             for task in sorted(found.job_detail.task_details, key=lambda task: task.task_id)
             if task.task_id not in dags

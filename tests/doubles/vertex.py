@@ -35,9 +35,13 @@ def task(
 
 @dataclass
 class Vertex(Server):
-    """`script`: what a pipeline job looks like at each look, from its creation on."""
+    """`script`: what a pipeline job looks like at each look, from its creation on.
+
+    `scripts`: one for each job, in the order of their creation.
+    """
 
     script: list[dict[str, Any]] = field(default_factory=lambda: [{"state": "RUNNING"}])
+    scripts: list[list[dict[str, Any]]] = field(default_factory=list)
     resources: dict[str, dict[str, Any]] = field(default_factory=dict)
     looks: dict[str, int] = field(default_factory=dict)
     log: list[dict[str, str]] = field(default_factory=list)
@@ -76,6 +80,8 @@ class Vertex(Server):
             raise Refused(409, f"{name} already exists")
         self.resources[name] = {**asked.body, "name": name}
         self.looks[name] = 0
+        if self.scripts:
+            self.script = self.scripts.pop(0)
         return self._at(name)
 
     def get_pipeline_job(self, asked: Asked, name: str) -> Any:

@@ -26,6 +26,15 @@ class NfsMount(Section):
     mount_point: str
 
 
+class Fallback(Section):
+    """Where training goes if the first choice has no quota; what is left out stays as it was."""
+
+    machine_type: str = ""
+    accelerator_type: str = ""
+    accelerator_count: int = 1
+    location: str = ""
+
+
 class VertexSettings(Section):
     """Where a pipeline runs, on which machines it trains, and where its model goes."""
 
@@ -57,7 +66,9 @@ class VertexSettings(Section):
     tpu_topology: str = Field("", description="of a TPU machine: 1x1, 2x2 or 2x4")
     disk_type: DiskType = Field("pd-ssd", description="boot disk")
     disk_gigabytes: int = Field(100, ge=100, le=64000, description="its size")
-    evaluator: bool = Field(False, description="one more machine that evaluates each checkpoint")
+    evaluator: bool = Field(
+        False, description="a machine that evaluates each checkpoint; a small one holds its place"
+    )
     reduction_servers: int = Field(0, ge=0, description="machines that only add gradients (GPU)")
     reduction_server_machine_type: str = Field("n1-highcpu-16", description="their machine")
     reduction_server_image: str = Field(REDUCTION_SERVER, description="their image")
@@ -72,6 +83,9 @@ class VertexSettings(Section):
     base_output_directory: str = Field("", description="gs://… of TensorBoard's logs")
     nfs_mounts: tuple[NfsMount, ...] = Field(
         (), description="shares: [{server: …, path: …, mount_point: …}]"
+    )
+    fallbacks: tuple[Fallback, ...] = Field(
+        (), description="tried in order when there is no quota (--wait): [{location: …}, …]"
     )
     web_access: bool = Field(False, description="allow a shell in training containers")
     # The model

@@ -12,7 +12,7 @@ import pytest
 from pipelines.cli import main
 from pipelines.compiled import Compiled
 from pipelines.submit import images
-from pipelines.submit.command import with_digests
+from pipelines.submit.command import digests
 from tests.doubles.server import Asked, Server
 from tests.pipelines import ir
 from trainer.errors import UsageError
@@ -108,7 +108,8 @@ def test_every_step_and_pool_gets_the_digest(registry: Registry, tmp_path: Path)
     file = tmp_path / "x.yaml"
     tagged = f"{host(registry)}/{TAGGED}"
     file.write_text(ir.text("train_evaluate_export", "vertex", tagged))
-    compiled = with_digests(Compiled.read(str(file)), required=True)
+    compiled = Compiled.read(str(file))
+    compiled = compiled.with_images(digests(compiled.images, required=True))
     assert tagged not in json.dumps(compiled.spec)
     pinned = {i for i in compiled.images if not i.startswith("gcr.io/ml-pipeline/")}
     assert pinned == {f"{host(registry)}/team/castell@{DIGEST}"}

@@ -6,10 +6,12 @@ import signal
 import subprocess
 import sys
 import time
+from typing import Any
 
 import pytest
 
 from tests.doubles.kfp import Kfp, new_id, task
+from tests.doubles.server import Asked, Refused
 from tests.pipelines import golden, ir
 from tests.pipelines.submit.calls import PARAMETERS, castell, submit
 
@@ -103,6 +105,27 @@ def test_a_failed_step_ends_the_wait_with_its_error_and_exit_code(
         "castell: error: step train-model failed: training ended with exit code 3"
     )
     assert err.count("\n") == 1
+
+
+def test_a_server_that_is_away_for_a_moment_is_waited_for(
+    kfp: Kfp, capsys: pytest.CaptureFixture[str]
+) -> None:
+    answers, away = kfp.get_run, iter([True] * 3)
+
+    def get_run(asked: Asked, run_id: str) -> Any:
+        if next(away, False):
+            raise Refused(503, "upgrading")
+        return answers(asked, run_id)
+
+    kfp.routes = [
+        (m, p, get_run if "/runs/([^/:]+)" in p and m == "GET" else a) for m, p, a in kfp.routes
+    ]
+    kfp.script = [{"state": "SUCCEEDED"}]
+    assert submit("kfp", "--wait", "--poll-seconds", "0.01") == 0
+    away = iter([True] * 100)
+    capsys.readouterr()
+    assert castell("status", new_id(100), "--wait", "--poll-seconds", "0.01") == 2
+    assert "(503): " in capsys.readouterr().err
 
 
 def test_a_cancelled_run_is_no_success(kfp: Kfp, capsys: pytest.CaptureFixture[str]) -> None:

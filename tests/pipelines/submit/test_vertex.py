@@ -124,6 +124,53 @@ def test_without_its_logs_a_failed_step_has_vertex_s_word(
     assert "step shard-data failed: no quota" in capsys.readouterr().err
 
 
+FALLBACKS = """
+vertex:
+  machine_type: g2-standard-8
+  accelerator_type: NVIDIA_L4
+  fallbacks:
+    - {location: europe-west4}
+    - {machine_type: n1-standard-8, accelerator_type: NVIDIA_TESLA_T4}
+"""
+NO_QUOTA = "The following quotas are exceeded: CustomModelTrainingL4GPUsPerProjectPerRegion"
+
+
+def test_without_quota_the_next_machine_and_region_are_tried(
+    vertex: Vertex, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("castell.yaml").write_text(FALLBACKS)
+    without = [{"state": "FAILED", "tasks": [task("train-model", "FAILED", error=NO_QUOTA)]}]
+    vertex.scripts = [without, without, [{"state": "SUCCEEDED"}]]
+    assert submit("vertex", "--wait", "--poll-seconds", "0.01") == 0
+    asked = vertex.sent("POST", "/pipelineJobs")
+    assert [a.path.split("/")[5] for a in asked] == ["us-central1", "europe-west4", "us-central1"]
+    assert asked[2].body["labels"] == {
+        "castell-machine": "n1-standard-8", "castell-region": "us-central1",
+    }  # fmt: skip
+    declared = asked[2].body["pipelineSpec"]["components"]["comp-train-model"]["inputDefinitions"]
+    (pool,) = declared["parameters"]["worker_pool_specs"]["defaultValue"]
+    assert pool["machine_spec"]["accelerator_type"] == "NVIDIA_TESLA_T4"
+    assert declared["parameters"]["labels"]["defaultValue"] == asked[2].body["labels"]
+    err = capsys.readouterr().err
+    assert "next: g2-standard-8 with 1 NVIDIA_L4 in europe-west4" in err
+
+
+def test_another_failure_is_not_tried_elsewhere(vertex: Vertex) -> None:
+    Path("castell.yaml").write_text(FALLBACKS)
+    vertex.script = [{"state": "FAILED", "tasks": [task("train-model", "FAILED", error="bad")]}]
+    assert submit("vertex", "--wait", "--poll-seconds", "0.01") == 1
+    assert len(vertex.sent("POST", "/pipelineJobs")) == 1
+
+
+def test_every_try_is_checked_before_the_first(
+    vertex: Vertex, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("castell.yaml").write_text(FALLBACKS.replace("n1-standard-8", "e2-standard-8"))
+    assert submit("vertex", "--wait") == 2
+    assert "machine_type e2-standard-8 takes no accelerator" in capsys.readouterr().err
+    assert not vertex.asked
+
+
 def test_status_cancel_and_logs_of_a_run(
     vertex: Vertex, capsys: pytest.CaptureFixture[str]
 ) -> None:
