@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 from collections.abc import Mapping, Sequence
 
 import keras
@@ -31,6 +33,15 @@ class Probe(Tabular):
     def penalty(self) -> tf.Tensor:
         kernels = [v.value for v in self.trained_variables() if v.name == "kernel"]
         return self.options.l2 * tf.add_n([tf.nn.l2_loss(kernel) for kernel in kernels])
+
+
+class OneFails(Tabular):
+    """A worker that has a fault of its own where the chief has none."""
+
+    def build(self, data: Dataset) -> None:
+        super().build(data)
+        if json.loads(os.environ["TF_CONFIG"])["task"]["type"] == "worker":
+            raise ValueError("only this worker")
 
 
 class Unhurried(Probe):

@@ -21,7 +21,6 @@ from trainer.errors import (
     EXIT_FAULT,
     EXIT_INTERRUPTED,
     EXIT_PEER_LOST,
-    EXIT_USAGE,
     CastellError,
     UsageError,
 )
@@ -202,7 +201,7 @@ def _start_workers(plan: Any, max_restarts: int) -> int:
         max_restarts=max_restarts,
         on_failure=fates.append,
     )
-    if fates and code != EXIT_USAGE:
+    if fates:
         _close_status(plan.config.output, code, fates[0])
     if code == EXIT_PEER_LOST and not max_restarts:
         print(_GO_ON, file=sys.stderr, flush=True)
@@ -210,7 +209,7 @@ def _start_workers(plan: Any, max_restarts: int) -> int:
 
 
 def _close_status(output: str, code: int, reason: str) -> None:
-    """Writes how the run ended if the chief was killed before it could."""
+    """Writes how the run ended where the chief did not, or knew no more than that it was left."""
     from trainer.run.directory import RunDirectory
     from trainer.run.status import close
 

@@ -115,3 +115,16 @@ def test_a_task_that_runs_an_op_at_import_trains_on_two_workers(
     argv = flags(dataset, tmp_path / "run", steps=20, task="tests.odd_tasks:Eager")
     for worker in cluster(start, argv, tmp_path / "logs"):
         worker.expect(0)
+
+
+def test_a_fault_of_one_worker_is_the_end_that_status_tells(
+    dataset: Dataset, tmp_path: Path, start: Any
+) -> None:
+    """Not the chief's 138, which a platform would answer with a restart."""
+    output = tmp_path / "run"
+    argv = flags(dataset, output, workers=2, steps=20, task="tests.odd_tasks:OneFails")
+    log = start(run_main, argv, log=tmp_path / "log").expect(1)
+    assert "ValueError: only this worker" in log
+    found = status(output)
+    assert (found["state"], found["exit_code"]) == ("failed", 1)
+    assert found["reason"] == "worker 1 ended with 1"

@@ -113,12 +113,18 @@ class Crew:
     def fate(self) -> str | None:
         """Returns how the worker ended that took the others along, None if all are done.
 
-        One that a signal from elsewhere killed goes first, one that a signal from here ended last.
+        It has the most telling code. Of equal ones, one that a signal from elsewhere killed goes
+        first, one that a signal from here ended last.
         """
         failed = [worker for worker in self.workers if worker.code != EXIT_DONE]
         first = min(
             failed,
-            key=lambda w: (w.killed_by in (0, w.sent), w.killed_by != 0, w.rank),
+            key=lambda w: (
+                _RANKING.index(w.code),
+                w.killed_by in (0, w.sent),
+                w.killed_by != 0,
+                w.rank,
+            ),
             default=None,
         )
         return None if first is None else self._fate(first)

@@ -46,12 +46,17 @@ class Worker:
     sent: int = 0
 
 
+def log_of(logs: Path, rank: int) -> Path:
+    """Returns the file that a worker's output goes to."""
+    return logs / f"worker-{rank}.log"
+
+
 def start(spec: ClusterSpec, body: Body, logs: Path) -> Worker:
     """Forks a worker that runs `body` and leaves with its exit code; returns in the parent only.
 
     A CastellError of `body` is one line and its own code; any other exception its traceback and 1.
     """
-    log = logs / f"worker-{spec.rank}.log" if spec.rank else None
+    log = log_of(logs, spec.rank) if spec.rank else None
     log_start = log.stat().st_size if log and log.exists() else 0
     parent = os.getpid()
     # A signal that comes before the fork is settled would meet the parent's handler in it.

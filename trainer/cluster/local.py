@@ -18,7 +18,7 @@ from pathlib import Path
 from types import FrameType
 
 from trainer.cluster.crew import Asked, Crew
-from trainer.cluster.fork import Body, start
+from trainer.cluster.fork import Body, log_of, start
 from trainer.cluster.spec import ClusterSpec, Role
 from trainer.errors import EXIT_STOPPED, UsageError
 
@@ -54,8 +54,11 @@ def run_local(
     terminal has sent as well). If this process is killed, so are the workers.
 
     Call it in the main thread, before any TensorFlow op.
+
+    Raises:
+      UsageError: the logs cannot be written; nobody has started.
     """
-    logs = _log_directory(str(log_directory))
+    logs = _log_directory(str(log_directory), workers)
     with _signals() as asked:
         for restart in itertools.count(1):
             crew = Crew(asked, grace_seconds)
@@ -101,12 +104,18 @@ def _stopped_within(seconds: float, asked: Asked) -> bool:
     return asked.to_stop
 
 
-def _log_directory(wanted: str) -> Path:
+def _log_directory(wanted: str, workers: int) -> Path:
+    """Returns the directory with a log in it for each worker but the chief."""
     directory = Path(wanted)
     try:
         directory.mkdir(parents=True, exist_ok=True)
+        for rank in range(1, workers):
+            log_of(directory, rank).open("a").close()
     except OSError as error:
-        raise UsageError(f"cannot write logs to {directory}: {error.strerror}") from None
+        raise UsageError(
+            f"{error.filename} cannot be written ({error.strerror}): the workers' logs go there, "
+            "name a directory with space where you may write"
+        ) from None
     return directory
 
 

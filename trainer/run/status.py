@@ -12,28 +12,41 @@ import json
 import os
 import sys
 import threading
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any, Literal
 
+from trainer.errors import EXIT_PEER_LOST, EXIT_STOPPED
 from trainer.run import atomic
 from trainer.run.background import Background
 
 State = Literal["running", "completed", "preempted", "failed"]
 HEARTBEAT_SECONDS = 2.0
+# A chief's end that follows from another's -> the ends of all workers together that say no more.
+_FOLLOWS: Mapping[int, tuple[int, ...]] = {
+    EXIT_PEER_LOST: (EXIT_PEER_LOST, EXIT_STOPPED),
+    EXIT_STOPPED: (EXIT_STOPPED,),
+}
 
 
 def close(path: str, exit_code: int, reason: str) -> None:
-    """Writes the end of a run whose chief was killed before it could; leaves any other end alone.
+    """Writes the end of a run as it is known to who started its workers.
+
+    That is so where the chief was killed before it could write one, and where it only lost sight of
+    a worker that ended by itself, or was stopped on account of it. Any other end of the chief's
+    stays.
 
     Args:
       path: status.json; nothing happens where there is none, or if it cannot be read or written.
       exit_code: of the whole run.
       reason: how it ended, in words.
     """
-    with contextlib.suppress(OSError, ValueError):
+    with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
         with open(path, encoding="utf-8") as file:
             content = json.load(file)
-        if content["state"] == "running":
+        written = content["exit_code"]
+        follows = written in _FOLLOWS and exit_code not in _FOLLOWS[written]
+        if content["state"] == "running" or follows:
             end = {"state": "failed", "exit_code": exit_code, "reason": reason}
             atomic.write_json(path, {**content, **end, "updated": _now()}, durable=False)
 
@@ -86,6 +99,8 @@ class Status:
             "workers": workers,
         }
         self.problem: str | None = None
+        # Until then, whoever cannot write here ends with the error that says so.
+        self._begun = False
         self._warned = False
         self._lock = threading.Lock()
         self._background = Background("status", self._run)
@@ -100,6 +115,7 @@ class Status:
     ) -> None:
         """Replaces the file; never raises. `exit_code` and `reason` once the end is known."""
         with self._lock:
+            self._begun |= state == "running"
             self._content |= {
                 "state": state, "step": step, "exit_code": exit_code, "reason": reason,
             }  # fmt: skip
@@ -108,6 +124,7 @@ class Status:
     def note(self, step: int) -> None:
         """Remembers the step for the next heartbeat; cheap enough for every call."""
         self._content["step"] = step
+        self._begun = True
 
     def start(self) -> None:
         """Writes now, and keeps `updated` fresh until `stop`."""
@@ -133,7 +150,8 @@ class Status:
             self.problem = None
         except OSError as error:
             self.problem = f"{self._path} cannot be written: {error.strerror}"
-            if not self._warned:
+            if self._begun and not self._warned:
                 self._warned = True
+                more = "; training goes on" if self._content["state"] == "running" else ""
                 with contextlib.suppress(OSError, ValueError):
-                    print(f"castell: warning: {self.problem}; training goes on", file=sys.stderr)
+                    print(f"castell: warning: {self.problem}{more}", file=sys.stderr)

@@ -42,6 +42,47 @@ def test_the_most_telling_exit_code_is_returned(
     start(_leave, codes, str(tmp_path), log=tmp_path / "log").expect(expected, timeout=30)
 
 
+def _fate(codes: list[int], logs: str) -> int:
+    """Ends of the workers: an exit code, or minus a signal."""
+
+    def body(spec: ClusterSpec) -> int:
+        if (code := codes[spec.rank]) < 0:
+            os.kill(os.getpid(), -code)
+        return code
+
+    def told(fate: str) -> None:
+        print(f"in short: {fate}", file=sys.stderr)
+
+    return run_local(len(codes), body, logs, on_failure=told)
+
+
+@pytest.mark.parametrize(
+    ("codes", "fate"),
+    [
+        ([138, 1, 138], "worker 1 ended with 1"),
+        ([143, 138, 2], "worker 2 ended with 2"),
+        ([138, -11], "worker 1 was killed by SIGSEGV"),
+        ([138, -9], "worker 1 was killed by SIGKILL"),
+        ([138, 1, -9], "worker 1 ended with 1"),
+        ([138, 138], "worker 0 ended with 138"),
+    ],
+)
+def test_the_fate_that_is_told_is_that_of_the_code(
+    tmp_path: Path, start: Start, codes: list[int], fate: str
+) -> None:
+    worker = start(_fate, codes, str(tmp_path), log=tmp_path / "log")
+    worker.wait(timeout=30)
+    assert f"in short: {fate}\n" in worker.output
+
+
+def test_logs_that_cannot_be_written_are_a_mistake_before_anybody_starts(tmp_path: Path) -> None:
+    (tmp_path / "worker-2.log").mkdir()  # in the way, as a read-only disk is
+    with pytest.raises(UsageError, match=r"worker-2\.log cannot be written \(Is a directory\)"):
+        run_local(3, lambda spec: 1 // 0, tmp_path)
+    with pytest.raises(UsageError, match=r"/proc/nowhere cannot be written"):
+        run_local(2, lambda spec: 1 // 0, "/proc/nowhere")
+
+
 def _look_around(logs: str) -> int:
     def body(spec: ClusterSpec) -> int:
         config = json.loads(os.environ["TF_CONFIG"])

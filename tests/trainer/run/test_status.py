@@ -46,6 +46,35 @@ def test_each_start_of_a_run_is_a_generation_of_its_own(tmp_path: Path) -> None:
     assert next_generation(str(path)) == 0
 
 
+@pytest.mark.parametrize(
+    ("written", "code", "stays"),
+    [
+        (138, 1, False),
+        (138, 2, False),
+        (138, 3, False),
+        (143, 1, False),
+        (143, 138, False),
+        (138, 143, True),
+        (138, 138, True),
+        (3, 1, True),
+        (1, 2, True),
+        (0, 1, True),
+    ],
+)
+def test_an_end_that_only_followed_from_the_run_s_own_is_replaced(
+    tmp_path: Path, written: int, code: int, stays: bool
+) -> None:
+    path = tmp_path / "status.json"
+    make(path).update("failed" if written else "completed", 7, exit_code=written, reason="lost")
+    before = read(path)
+    close(str(path), code, "worker 1 ended so")
+    if stays:
+        assert read(path) == before
+    else:
+        after = {"state": "failed", "exit_code": code, "reason": "worker 1 ended so"}
+        assert {**before, **after, "updated": ""} == {**read(path), "updated": ""}
+
+
 def test_the_end_of_a_killed_chief_is_written_by_another_and_no_other_end_is_touched(
     tmp_path: Path,
 ) -> None:
@@ -98,6 +127,31 @@ def test_updated_moves_by_itself_until_the_end(tmp_path: Path) -> None:
     status.stop()
     last = read(path)
     assert (last["state"], last["step"], last["exit_code"]) == ("completed", 9, 0)
+
+
+def test_before_there_is_a_run_a_disk_that_refuses_is_left_to_the_error_that_ends_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "status.json").mkdir()
+    status = make(tmp_path / "status.json")
+    status.start()
+    status.update("failed", 0, exit_code=2, reason="--output cannot be written")
+    status.stop()
+    assert status.problem is not None
+    assert capsys.readouterr().err == ""
+
+
+def test_an_end_that_cannot_be_written_promises_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    status = make(tmp_path / "status.json")
+    status.start()
+    status.note(5)
+    (tmp_path / "status.json").unlink()
+    (tmp_path / "status.json").mkdir()
+    status.update("completed", 9, exit_code=0)
+    status.stop()
+    assert capsys.readouterr().err.strip().endswith("status.json cannot be written: Is a directory")
 
 
 def test_a_disk_that_refuses_is_warned_of_once(
