@@ -28,10 +28,13 @@ _MEANINGS = {
 
 
 class TrainingEnded(errors.CastellError):
-    """The trainer left with another exit code than 0; `exit_code` is that code."""
+    """The trainer left with another exit code than 0; `exit_code` is that code.
 
-    def __init__(self, code: int) -> None:
-        super().__init__(f"training ended with exit code {code}: {meaning(code)}")
+    detail: what is known beyond the code's meaning.
+    """
+
+    def __init__(self, code: int, detail: str = "") -> None:
+        super().__init__(f"training ended with exit code {code}: {detail or meaning(code)}")
         self.exit_code = code
 
 

@@ -1,0 +1,118 @@
+"""Trains in pods of the cluster and says on the Model artifact what came out."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from components.steps import Artifact, one_line_ends, whole_numbers
+from components.train_model.kubernetes import look
+from components.train_model.kubernetes.cluster import Cluster
+from components.train_model.kubernetes.follow import POLL_SECONDS, Follower, QueueTimeout
+from components.train_model.kubernetes.manifest import Owner, Plan
+from components.train_model.kubernetes.options import JobOptions
+from components.train_model.step import lengths, outcome
+from trainer.errors import PeerLost, Stopped, UsageError
+
+# Beyond the pods' own time to stop.
+_REMOVAL_SECONDS = 60
+
+
+def run(
+    dataset: Artifact, run: Artifact, task_config: Any, *, image: str, task: str, workers: int,
+    steps: int, epochs: float, config: dict[str, Any], kubernetes: Mapping[str, Any],
+) -> None:  # fmt: skip
+    """Trains; a second try of the same step takes over what the first one has started."""
+    with one_line_ends():
+        if workers < 1:
+            raise UsageError(f"workers ({workers}): must be at least 1")
+        plan = Plan(
+            image=image,
+            data=for_pods(dataset.uri),
+            output=for_pods(run.uri),
+            task=task,
+            workers=workers,
+            config={**whole_numbers(config), **lengths(steps, epochs)},
+            options=JobOptions(**whole_numbers(dict(kubernetes))),
+            owner=_owner(os.environ),
+            **_forwarded(task_config),
+        )
+        train(Cluster(), plan)
+        # What the launcher would upload: the workers have written it to its place already.
+        os.makedirs(run.path, exist_ok=True)
+        run.metadata.update(outcome(plan.output))
+        run.metadata["dataset_fingerprint"] = dataset.metadata.get("fingerprint", "")
+
+
+def train(cluster: Cluster, plan: Plan) -> None:
+    """Runs the Job to its end; nothing of it is left when it is cancelled or can never run."""
+    if not _begin(cluster, plan):
+        return
+    try:
+        Follower(cluster, plan, _say).run()
+    except (Stopped, KeyboardInterrupt, QueueTimeout, UsageError):
+        cluster.delete(plan)
+        raise
+    # The Job stays for a while, to be looked at; a failed one gives way to the next try.
+    cluster.delete(plan, job=False)
+
+
+def for_pods(uri: str) -> str:
+    """Returns the URI as every pod can use it.
+
+    Raises:
+      UsageError: it is a place that pods do not share.
+    """
+    uri = re.sub(r"^minio://", "s3://", uri)
+    if not uri.startswith(("gs://", "s3://")):
+        raise UsageError(
+            f"{uri}: the pods of a training share no disk: let the pipeline root be gs://…, s3://… "
+            "or minio://…"
+        )
+    return uri.partition("?")[0]
+
+
+def _begin(cluster: Cluster, plan: Plan) -> bool:
+    """Makes the Job or takes over the one that is there; False if that one is done already."""
+    if cluster.create(plan):
+        _say(f"Job {plan.name} in namespace {cluster.namespace}: {plan.workers} pods")
+        return True
+    job = cluster.job(plan)
+    verdict = look.verdict(job) if job else None
+    if job and cluster.is_of(job, plan) and verdict is None:
+        _say(f"Job {plan.name} of an earlier try is still there: this one goes on with it")
+        return True
+    if verdict and verdict[0] == "Complete":
+        _say(f"Job {plan.name} of an earlier try is done")
+        return False
+    _say(f"Job {plan.name} of an earlier try gives way to this one")
+    cluster.delete(plan)
+    deadline = time.monotonic() + plan.options.grace_seconds + _REMOVAL_SECONDS
+    while cluster.job(plan) or cluster.pods(plan):
+        if time.monotonic() > deadline:
+            raise PeerLost(f"pods of Job {plan.name} do not end; try again when they have")
+        time.sleep(POLL_SECONDS)
+    cluster.create(plan)
+    return True
+
+
+def _forwarded(task_config: Any) -> dict[str, Any]:
+    """Returns what was set on the task, as parts of the plan."""
+    names = (
+        "env", "resources", "tolerations", "node_selector", "affinity", "volumes", "volume_mounts",
+    )  # fmt: skip
+    given = {name: getattr(task_config, name, None) for name in names}
+    return {name: whole_numbers(value) for name, value in given.items() if value}
+
+
+def _owner(environ: Mapping[str, str]) -> Owner | None:
+    name, uid = environ.get("KFP_POD_NAME"), environ.get("KFP_POD_UID")
+    return Owner(name, uid) if name and uid else None
+
+
+def _say(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
