@@ -79,12 +79,13 @@ def read(
     Raises:
       UsageError: a key is unknown, a value is wrong, or the file cannot be read.
     """
-    sections = _file(file)
     model = model_of(target)
     if model is None:
-        if flags:
-            raise UsageError(f"{_flag(next(iter(flags)))}: target {target} has no settings")
+        if flags or file:
+            given = _flag(next(iter(flags))) if flags else "--settings"
+            raise UsageError(f"{given}: target {target} has no settings")
         return None
+    sections = _file(file)
     fields = _fields(target)
     for key in flags:
         if key not in fields:
