@@ -1,0 +1,1 @@
+"""A Kubernetes API whose pods really run, as Docker containers; see cluster.py."""
