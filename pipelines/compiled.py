@@ -98,7 +98,7 @@ class Compiled:
 
 
 def _image_fields(spec: Any) -> Iterator[tuple[dict[str, Any], str]]:
-    """Yields where images stand: the executors, and the worker pools of training jobs."""
+    """Yields where images stand: executors, worker pools, and what a task hands on to its pods."""
     for executor in spec["deploymentSpec"]["executors"].values():
         if "container" in executor:
             yield executor["container"], "image"
@@ -106,3 +106,7 @@ def _image_fields(spec: Any) -> Iterator[tuple[dict[str, Any], str]]:
         declared = component.get("inputDefinitions", {}).get("parameters", {})
         for pool in declared.get("worker_pool_specs", {}).get("defaultValue", []):
             yield pool["container_spec"], "image_uri"
+        for task in component.get("dag", {}).get("tasks", {}).values():
+            given = task.get("inputs", {}).get("parameters", {}).get("image", {})
+            if "runtimeValue" in given:
+                yield given["runtimeValue"], "constant"

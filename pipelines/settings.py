@@ -82,8 +82,8 @@ def read(
     model = model_of(target)
     if model is None:
         if flags or file:
-            given = _flag(next(iter(flags))) if flags else "--settings"
-            raise UsageError(f"{given}: target {target} has no settings")
+            flag = _flag(next(iter(flags))) if flags else "--settings"
+            raise UsageError(f"{flag}: target {target} has no settings")
         return None
     sections = _file(file)
     fields = _fields(target)

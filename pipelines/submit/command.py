@@ -17,7 +17,7 @@ from pipelines.submit.choices import choices, described
 from pipelines.submit.follow import POLL_SECONDS, NoQuota, follow
 from pipelines.submit.platform import TARGETS, Platform, Request, connect
 from pipelines.submit.show import printable, recorder
-from trainer.errors import EXIT_INTERRUPTED, UsageError, suggestion
+from trainer.errors import EXIT_INTERRUPTED, Stopped, UsageError, suggestion
 
 HELP = "run a pipeline on KFP or Vertex AI"
 
@@ -115,16 +115,16 @@ def check_target(target: str) -> None:
 
 
 def wait(platform: Platform, target: str, run_id: str, seconds: float) -> int:
-    """Follows a run to its end; Ctrl-C leaves it alone, and says how to end it."""
+    """Follows a run to its end; Ctrl-C or SIGTERM leaves it alone, and says how to end it."""
     try:
         follow(platform, run_id, lambda line: print(line, flush=True), seconds=seconds)
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, Stopped) as told:
         print(
             f"\nthe run goes on; `castell status {run_id} --target {target} --wait` follows it "
             f"again, `castell cancel {run_id} --target {target}` ends it",
             file=sys.stderr,
         )
-        return EXIT_INTERRUPTED
+        return EXIT_INTERRUPTED if isinstance(told, KeyboardInterrupt) else Stopped.exit_code
     print(f"run {run_id} succeeded")
     return 0
 

@@ -23,8 +23,8 @@ def text(name: str, target: str | None = None, image: str | None = None) -> str:
 
 
 def document(name: str, target: str | None = None, image: str | None = None) -> dict[str, Any]:
-    (only,) = yaml.safe_load_all(text(name, target, image))
-    return only
+    """The pipeline; what Kubernetes alone understands is a document of its own, after it."""
+    return next(iter(yaml.safe_load_all(text(name, target, image))))
 
 
 def pipeline_spec(of: dict[str, Any]) -> Any:

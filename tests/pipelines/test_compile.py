@@ -47,8 +47,10 @@ def test_targets_differ_in_the_training_step_alone(target: str) -> None:
     for document in (local, other):
         assert document["deploymentSpec"]["executors"].pop("exec-train-model")
         assert document["components"].pop("comp-train-model")
-        task = document["root"]["dag"]["tasks"]["train-model"]
-        assert task["inputs"]["parameters"].pop("workers")
+        given = document["root"]["dag"]["tasks"]["train-model"]["inputs"]["parameters"]
+        assert given.pop("workers")
+        for name in ("image", "kubernetes"):  # of the pods that the step makes
+            assert (given.pop(name, None) is None) == (document is local or target == "vertex")
         # Known when it is compiled, or given to each run.
         workers = document["root"]["inputDefinitions"]["parameters"].pop("workers", None)
         assert (workers is None) == (document is other and target == "vertex")

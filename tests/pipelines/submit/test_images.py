@@ -103,11 +103,14 @@ def test_what_has_a_digest_and_google_s_launcher_stay() -> None:
         images.resolve("Not An Image")
 
 
-def test_every_step_and_pool_gets_the_digest(registry: Registry, tmp_path: Path) -> None:
+@pytest.mark.parametrize("target", ["kfp", "vertex"])
+def test_every_step_and_worker_gets_the_digest(
+    registry: Registry, tmp_path: Path, target: str
+) -> None:
     """KP#13862: results of an older image were taken, since its tag had moved."""
     file = tmp_path / "x.yaml"
     tagged = f"{host(registry)}/{TAGGED}"
-    file.write_text(ir.text("train_evaluate_export", "vertex", tagged))
+    file.write_text(ir.text("train_evaluate_export", target, tagged))
     compiled = Compiled.read(str(file))
     compiled = compiled.with_images(digests(compiled.images, required=True))
     assert tagged not in json.dumps(compiled.spec)

@@ -175,7 +175,10 @@ def test_what_is_shown_is_what_is_sent(kfp: Kfp, capsys: pytest.CaptureFixture[s
 
 
 @pytest.mark.timeout(90)
-def test_an_interrupt_leaves_the_run_and_says_how_to_end_it(kfp: Kfp) -> None:
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_stop_leaves_the_run_and_says_how_to_end_it(
+    kfp: Kfp, number: signal.Signals, code: int
+) -> None:
     command = [
         "submit",
         "train_evaluate_export",
@@ -193,9 +196,9 @@ def test_an_interrupt_leaves_the_run_and_says_how_to_end_it(kfp: Kfp) -> None:
     while not any(kfp.looks.values()):
         assert running.poll() is None
         time.sleep(0.1)
-    running.send_signal(signal.SIGINT)
+    running.send_signal(number)
     _, err = running.communicate(timeout=60)
-    assert running.returncode == 130
+    assert running.returncode == code
     assert f"castell cancel {new_id(100)} --target kfp" in err
     assert "Traceback" not in err
     assert not kfp.sent("POST", ":terminate")

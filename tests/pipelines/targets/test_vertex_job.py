@@ -21,7 +21,7 @@ from google_cloud_pipeline_components.container.v1.gcp_launcher.utils import jso
 from components.steps import whole_numbers
 from pipelines.compile import compile_to
 from tests.doubles.vertex import Vertex
-from tests.pipelines import golden
+from tests.pipelines import golden, ir
 from trainer.cluster.resolve import resolve
 
 PARENT = "projects/a-project/locations/us-central1"
@@ -174,3 +174,27 @@ def test_a_setting_reaches_the_job(
 ) -> None:
     spec = created(tmp_path, 1, **{setting: value})["jobSpec"]
     assert {name: spec[name] for name in found} == found
+
+
+def test_a_pipeline_with_everything_is_valid_for_both_of_kfp_s_messages(tmp_path: Path) -> None:
+    file = tmp_path / "x.yaml"
+    flags = {
+        "evaluator": "true",
+        "model": "late",
+        "endpoint": "late",
+        "version_aliases": "[canary]",
+    }
+    compile_to(str(file), "train_evaluate_export", target="vertex", workers=2, flags=flags)
+    (document,) = yaml.safe_load_all(file.read_text())
+    spec, executors = ir.pipeline_spec(document), ir.deployment(document).executors
+    assert {"exec-register-model", "exec-deploy-model"} <= set(executors)
+    # Only what passes is registered, and only what is registered is deployed.
+    passed = spec.components["comp-condition-1"].dag.tasks
+    assert set(passed) == {"export-model", "register-model", "deploy-model"}
+    assert list(passed["deploy-model"].dependent_tasks) == ["register-model"]
+
+
+def test_without_a_name_for_the_model_nothing_follows_the_export() -> None:
+    assert set(ir.document("train_evaluate_export", "vertex")["components"]) == set(
+        ir.document("train_evaluate_export", "local")["components"]
+    )
