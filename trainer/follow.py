@@ -25,6 +25,7 @@ from trainer.errors import CastellError, Stopped, UsageError
 from trainer.loop.evaluate import Evaluation, Figures
 from trainer.run import commits, faults, marks
 from trainer.run.commits import Commit
+from trainer.run.damage import DAMAGED
 from trainer.run.marks import Mark
 from trainer.run.watch import RunWatch
 from trainer.run.writers.jsonl import JsonlWriter
@@ -176,7 +177,7 @@ def _steps_in(path: str, split: str) -> set[int]:
             content = json.loads(line)
             if content["split"] == split:
                 found.add(int(content["step"]))
-        except (ValueError, KeyError, TypeError):
+        except DAMAGED:
             continue  # cut off when the process was killed
     return found
 

@@ -9,7 +9,7 @@ from typing import Any
 import keras
 
 from trainer import files
-from trainer.config import TrainConfig
+from trainer.config import TrainConfig, stored
 from trainer.data.dataset import Dataset
 from trainer.data.source import place_of
 from trainer.loop.variables import task_variables
@@ -67,16 +67,14 @@ def build(run: str, *, data: str | None = None) -> Built:
     data: where the data set is, if it is not where training found it.
 
     Raises:
-      UsageError: there is no run.
+      UsageError: there is no run, or it is damaged.
     """
-    stored = RunDirectory(run).read_config()
-    config = TrainConfig.model_validate(
-        {k: v for k, v in stored.items() if k in TrainConfig.model_fields}
-    )
+    content = RunDirectory(run).read_config()
+    config = stored(content, files.join(run, "config.json"))
     dataset = Dataset.open(files.join(run, "dataset"))
     dataset = replace(dataset, path=place_of(config, data))
     keras.utils.set_random_seed(config.seed)
-    return Built(build_task(config, dataset), config, dataset, belonging.identity(stored))
+    return Built(build_task(config, dataset), config, dataset, belonging.identity(content))
 
 
 def load(

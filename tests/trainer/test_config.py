@@ -224,3 +224,20 @@ def test_no_number_of_a_task_is_without_bound_and_none_is_a_truth_value(task: An
         for name in sizes:
             with pytest.raises(UsageError, match=name):
                 config.parse_options(task, {name: value})
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ({"steps": 5}, r"r/config.json is damaged \(output is missing\): choose another run"),
+        ({**NEEDED, "steps": -1}, r"r/config.json is damaged \(steps \(-1\): input should be"),
+        ({**NEEDED, "options": 5}, r"damaged \(options \(5\): input should be a valid dictionary"),
+    ],
+)
+def test_a_run_whose_configuration_is_none_is_refused(content: Any, words: str) -> None:
+    with pytest.raises(UsageError, match=words):
+        config.stored(content, "r/config.json")
+
+
+def test_a_run_of_another_version_is_read_by_the_keys_that_are_known() -> None:
+    assert config.stored({**NEEDED, "new_key": 1}, "r/config.json").output == "o"

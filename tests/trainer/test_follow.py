@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import signal
 from pathlib import Path
 from typing import Any
@@ -105,3 +106,17 @@ def test_a_metric_that_is_not_there_is_told(start: Any, dataset: Dataset, tmp_pa
     start(run_main, argv, log=tmp_path / "chief.log").expect(0)
     said = start(run_main, argv, env=EVALUATOR, log=tmp_path / "log").expect(2)
     assert "best_metric (aucc) is no figure of an evaluation, did you mean 'auc'" in said
+
+
+def test_a_configuration_that_is_none_is_one_line(
+    start: Any, dataset: Dataset, tmp_path: Path
+) -> None:
+    run = tmp_path / "run"
+    (run / "dataset").mkdir(parents=True)
+    for name in ("manifest.json", "statistics.json"):
+        shutil.copy(Path(dataset.path) / name, run / "dataset")
+    (run / "config.json").write_text(json.dumps({"output": "run", "steps": -1}))
+    said = start(run_main, flags(dataset, run), env=EVALUATOR, log=tmp_path / "log").expect(2)
+    (line,) = [line for line in said.splitlines() if "error" in line]
+    assert "config.json is damaged (steps (-1): input should be greater than 0): choose" in line
+    assert "Traceback" not in said

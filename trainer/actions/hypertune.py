@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping
 from trainer.actions.metric import figure
 from trainer.actions.report import Report
 from trainer.config import TrainConfig
+from trainer.run.damage import DAMAGED
 
 DEFAULT_PATH = "/tmp/hypertune/output.metrics"
 # As many as the service's own package keeps.
@@ -68,6 +69,6 @@ def _trial(cluster_spec: str) -> str | None:
     """Returns `task.trial` of Vertex's CLUSTER_SPEC; whether that is sound is `resolve`'s care."""
     try:
         trial = json.loads(cluster_spec)["task"]["trial"]
-    except (ValueError, KeyError, TypeError):
+    except DAMAGED:
         return None
     return str(trial) if trial else None

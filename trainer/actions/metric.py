@@ -8,6 +8,7 @@ from collections.abc import Collection, Mapping
 
 from trainer.config import TrainConfig
 from trainer.errors import UsageError, suggestion
+from trainer.run.damage import DAMAGED
 from trainer.run.marks import Mode
 
 # In a metric's name, as a word or part of one: the smaller, the better.
@@ -66,6 +67,6 @@ def history(path: str, config: TrainConfig, until: int) -> list[tuple[int, float
             if content["split"] == config.eval_split and content["step"] <= until:
                 value = content[config.best_metric]
                 found.append((content["step"], float("nan") if value is None else float(value)))
-        except (ValueError, KeyError, TypeError):
+        except DAMAGED:
             continue  # of another metric, or cut off when the process was killed
     return found

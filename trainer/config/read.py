@@ -155,6 +155,24 @@ def parse_options(options_class: type[BaseModel], options: dict[str, Any]) -> An
         raise UsageError(explain(error)) from None
 
 
+def stored(content: dict[str, Any], name: str) -> TrainConfig:
+    """Returns the configuration in a run's config.json; keys of another version are passed over.
+
+    name: of the file, for the error.
+
+    Raises:
+      UsageError: it is no configuration.
+    """
+    known = {key: value for key, value in content.items() if key in TrainConfig.model_fields}
+    try:
+        return TrainConfig.model_validate(known)
+    except ValidationError as error:
+        first = error.errors()[0]
+        missing = first["type"] == "missing"
+        what = f"{first['loc'][0]} is missing" if missing else explain(error)
+        raise UsageError(f"{name} is damaged ({what}): choose another run") from None
+
+
 def explain(error: ValidationError) -> str:
     """Returns pydantic's first complaint as one line: key, value, rule."""
     first = error.errors()[0]

@@ -21,7 +21,7 @@ def _parsed(value: Any) -> Any:
         return value
     try:
         step = int(value)
-    except ValueError:
+    except (ValueError, TypeError, OverflowError):
         step = -1
     if step < 0:
         raise ValueError(f"give a step, {BEST} or {NEWEST}")

@@ -109,7 +109,7 @@ def read(path: str) -> dict[str, Any]:
         raise NotWhole(f"{COMMIT_NAME} is missing") from None
     except OSError as error:
         raise NotWhole(f"{COMMIT_NAME}: {error.strerror}") from None
-    except ValueError:
+    except (ValueError, RecursionError):
         raise NotWhole(f"{COMMIT_NAME} is damaged") from None
     if not isinstance(content, dict) or content.pop("checksum", None) != _checksum(content):
         raise NotWhole(f"{COMMIT_NAME} is damaged")

@@ -15,6 +15,7 @@ from typing import Literal
 
 from trainer.run import atomic, commits
 from trainer.run.commits import Commit
+from trainer.run.damage import DAMAGED
 
 NAME = "best.json"
 Mode = Literal["min", "max"]
@@ -36,7 +37,7 @@ def read(directory: str) -> list[Mark]:
             return [
                 Mark(int(m["step"]), str(m["metric"]), float(m["value"])) for m in json.load(file)
             ]
-    except (OSError, ValueError, KeyError, TypeError):
+    except DAMAGED:
         return []
 
 

@@ -19,6 +19,7 @@ from typing import Any, Literal
 from trainer.errors import EXIT_PEER_LOST, EXIT_STOPPED
 from trainer.run import atomic
 from trainer.run.background import Background
+from trainer.run.damage import DAMAGED
 
 State = Literal["running", "completed", "preempted", "failed"]
 HEARTBEAT_SECONDS = 2.0
@@ -41,7 +42,7 @@ def close(path: str, exit_code: int, reason: str) -> None:
       exit_code: of the whole run.
       reason: how it ended, in words.
     """
-    with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
+    with contextlib.suppress(*DAMAGED):
         with open(path, encoding="utf-8") as file:
             content = json.load(file)
         written = content["exit_code"]
@@ -56,7 +57,7 @@ def next_generation(path: str) -> int:
     try:
         with open(path, encoding="utf-8") as file:
             return int(json.load(file)["generation"]) + 1
-    except (OSError, ValueError, KeyError, TypeError):
+    except DAMAGED:
         return 0  # the first, or nobody can say
 
 

@@ -12,9 +12,10 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from trainer.errors import PeerLost, Stopped
+from trainer.errors import PeerLost, Stopped, UsageError
 from trainer.run import commits
 from trainer.run.commits import Commit, NotWhole
+from trainer.run.damage import DAMAGED
 from trainer.run.directory import RunDirectory
 
 POLL_SECONDS = 0.5
@@ -57,10 +58,21 @@ class RunWatch:
         """Returns once the run has written what it is.
 
         Raises:
+          UsageError: it cannot: there is a file in the way.
           PeerLost: it has not, and `patience_seconds` are over.
           Stopped: see `stopped`.
         """
         # The last of it, written by the chief when the model could be built.
+        try:
+            os.listdir(self.directory.path)
+        except FileNotFoundError:
+            pass  # not yet
+        except NotADirectoryError:
+            raise UsageError(
+                f"--output {self.directory.path} is a file or lies under one: name a directory"
+            ) from None
+        except OSError as error:
+            raise UsageError(f"--output {self.directory.path}: {error.strerror}") from None
         wanted = os.path.join(self.directory.dataset, "manifest.json")
         while not os.path.exists(wanted):
             if self._silent_seconds() > self._patience_seconds:
@@ -117,7 +129,8 @@ class RunWatch:
                     "it hangs or is gone"
                 )
             return False
-        if self._last_step is not None and status.get("step", 0) >= self._last_step:
+        step = status.get("step")
+        if self._last_step is not None and isinstance(step, int) and step >= self._last_step:
             return True
         # What stands there may be of an attempt before this one, and an end that a platform
         # answers with a restart may not be the last.
@@ -136,7 +149,7 @@ class RunWatch:
         try:
             with open(self.directory.status, encoding="utf-8") as file:
                 content = json.load(file)
-        except (OSError, ValueError):
+        except DAMAGED:
             return {}
         return content if isinstance(content, dict) else {}
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from trainer.errors import PeerLost, Stopped
+from trainer.errors import PeerLost, Stopped, UsageError
 from trainer.run import commits
 from trainer.run.watch import RunWatch
 
@@ -150,3 +150,19 @@ def test_a_chief_without_a_sign_of_life_is_given_up_with_138(tmp_path: Path) -> 
 def test_a_stop_is_heeded_while_waiting(tmp_path: Path) -> None:
     with pytest.raises(Stopped):
         make_watch(tmp_path, stopped=lambda: True).wait_for_start()
+
+
+@pytest.mark.parametrize("step", [None, "9", [], {}, True, float("inf")])
+def test_an_end_without_a_step_is_an_end(tmp_path: Path, step: Any) -> None:
+    begin(tmp_path)
+    commit(tmp_path, 10)
+    watch = make_watch(tmp_path, last_step=10)
+    tell(tmp_path, "completed", step, code=0)
+    assert followed(watch) == [10]
+
+
+def test_a_run_that_cannot_begin_is_not_waited_for(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    for output in (tmp_path / "file", tmp_path / "file" / "run"):
+        with pytest.raises(UsageError, match="is a file or lies under one: name a directory"):
+            make_watch(output, patience_seconds=60).wait_for_start()

@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from trainer.run import atomic
+from trainer.run.damage import DAMAGED
 from trainer.run.writers.interface import Writer
 
 
@@ -70,7 +71,7 @@ def _lines_until(path: str, step: int) -> list[dict[str, Any]]:
                 content = json.loads(line)
                 if content["step"] <= step and isinstance(content["split"], str):
                     kept.append(content)
-            except (ValueError, KeyError, TypeError):
+            except DAMAGED:
                 continue
     return kept
 
