@@ -25,7 +25,7 @@ export PYTHONUNBUFFERED := 1
 export TF_CPP_MIN_LOG_LEVEL ?= 3
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-mnist test lint bench image lock
+.PHONY: help demo demo-mnist test test-docker lint bench image lock
 
 help: ## what there is to make
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -44,6 +44,9 @@ demo-mnist: $(READY) ## 70,000 digits through it, with the image task; needs npm
 
 test: $(READY) ## all tests
 	@$(BIN)/python -m pytest -q -n $(JOBS) --dist loadfile
+
+test-docker: $(READY) ## tests in containers of both images; .ci/docker sets up what they need
+	@CASTELL_DOCKER=1 $(BIN)/python -m pytest -q tests/docker tests/doubles/kubernetes
 
 lint: $(READY) $(SCAN_READY) ## style, types, layers, and the policies of infra/
 	@$(BIN)/ruff check .

@@ -18,6 +18,7 @@ _TASK = re.compile(r"Executing task '([^']+)'")
 _ENDED = re.compile(r"Task '([^']+)' finished with status ([A-Z]+)")
 _INDENT = "    "
 _EXECUTOR = "[KFP Executor "
+_IMAGE = ("Found image ", "Pulling image ", "Image pull complete")
 # What to type next is told to who runs a step alone; the pipeline goes on by itself.
 _NEXT = re.compile(r"; next: castell .*")
 # What TensorFlow prints before its log level counts: no GPU here, and the like.
@@ -83,7 +84,7 @@ class Console(io.TextIOBase):
         if line.startswith(_EXECUTOR):
             self._skipping = "json" if line.endswith("Got executor_input:") else ""
             return None
-        if _TENSORFLOW.match(line):
+        if _TENSORFLOW.match(line) or line.startswith(_IMAGE):
             return None
         line = _NEXT.sub("", line)
         if not self.error.startswith("castell: error:") or line.startswith("castell: error:"):

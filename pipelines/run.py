@@ -1,7 +1,7 @@
 """`castell run`: the compiled pipeline on this machine, through `kfp.local`.
 
-Each step is a process of this environment (no container, no new virtual environment). What it
-leaves stands in `<workdir>/<pipeline>-<time>/<step>/<artifact>`.
+Each step is a process of this environment, or a container (`pipelines.runners`). What it leaves
+stands in `<workdir>/<pipeline>-<time>/<step>/<artifact>`.
 """
 
 from __future__ import annotations
@@ -13,22 +13,24 @@ import re
 import sys
 import tempfile
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from components.image import IMAGE, IMAGE_VARIABLE
 from pipelines import parameters
 from pipelines.compile import PIPELINES, compile_to
 from pipelines.compiled import Compiled
 from pipelines.console import Console
-from pipelines.stopping import stops_passed_on
+from pipelines.runners import RUNNERS, stops_passed_on
+from pipelines.runners import load as load_runner
 from trainer.errors import EXIT_USAGE, CastellError, Stopped, UsageError, suggestion
 
 HELP = "run a pipeline on this machine"
-RUNNERS = ("subprocess",)
 
 
+EXECUTOR_OUTPUT = "executor_output.json"
 _TRAINER_CODE = re.compile(r"training ended with exit code (\d+)")
 
 
@@ -65,7 +67,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "pipeline", metavar="PIPELINE", help=f"{', '.join(PIPELINES)}, or a compiled .yaml"
     )
-    parser.add_argument("--runner", default="subprocess", help="subprocess [subprocess]")
+    parser.add_argument(
+        "--runner",
+        default="subprocess",
+        help="subprocess: processes of this environment; docker: containers of the steps' image "
+        "[subprocess]",
+    )
+    parser.add_argument("--image", help=f"image of the containers [${IMAGE_VARIABLE} or {IMAGE}]")
+    parser.add_argument(
+        "--cache", action="store_true", help="skip steps that ran before with the same inputs"
+    )
     parser.add_argument(
         "--param",
         action="append",
@@ -84,26 +95,39 @@ def run(args: argparse.Namespace) -> int:
     """Runs the pipeline and says where its artifacts are."""
     if args.runner not in RUNNERS:
         near = suggestion(args.runner, list(RUNNERS))
-        raise UsageError(f"--runner {args.runner!r}{near}: there is {', '.join(RUNNERS)}")
-    with _compiled(args.pipeline) as file:
+        raise UsageError(f"--runner {args.runner!r}{near}: there are {', '.join(RUNNERS)}")
+    with _compiled(args.pipeline, args.image) as file:
         if args.params:
             print("\n".join(parameters.table(Compiled.read(file).parameters)))
             return 0
-        finished = run_compiled(file, args.param, workdir=args.workdir, verbose=args.verbose)
+        finished = run_compiled(
+            file, args.param, workdir=args.workdir, runner=args.runner, cache=args.cache,
+            verbose=args.verbose,
+        )  # fmt: skip
         skipped = [step for step in Compiled.read(file).steps if step not in finished.steps]
     for step in skipped:
         print(f"▸ {step}\n    skipped: the condition on it does not hold")
     print(f"artifacts: {finished.root}")
     for step in finished.steps:
-        names = sorted(p.name for p in (finished.root / step).iterdir() if _is_artifact(p))
-        print(f"  {step}/  {'  '.join(names)}")
+        made = finished.root / step
+        names = sorted(p.name for p in made.iterdir() if _is_artifact(p)) if made.is_dir() else []
+        print(f"  {step}/  {'  '.join(names) or 'as in an earlier run'}")
     return 0
 
 
 def run_compiled(
-    file: str, params: list[str] | Mapping[str, Any], *, workdir: str, verbose: bool = False
-) -> Finished:
+    file: str, params: list[str] | Mapping[str, Any], *, workdir: str, runner: str = "subprocess",
+    cache: bool = False, verbose: bool = False,
+) -> Finished:  # fmt: skip
     """Runs a compiled pipeline; `params` as KEY=VALUE texts, or as values that are passed on.
+
+    Args:
+      file: the YAML.
+      params: of the pipeline.
+      workdir: where artifacts go.
+      runner: one of `pipelines.runners.RUNNERS`.
+      cache: a step that ran in `workdir` with the same inputs is not run again.
+      verbose: show all that kfp.local prints.
 
     Raises:
       UsageError: the parameters do not fit the pipeline.
@@ -127,14 +151,17 @@ def run_compiled(
         raise UsageError(f"--workdir {workdir}: {fault.strerror}") from None
     before = {path.name for path in place.iterdir()}
     console = Console(sys.stdout, str(place), verbose=verbose)
-    with warnings.catch_warnings(), contextlib.redirect_stdout(console), stops_passed_on() as stops:
+    steps = load_runner(runner, arguments)
+    with (
+        warnings.catch_warnings(),
+        contextlib.redirect_stdout(console),
+        stops_passed_on(steps) as stops,
+    ):
         # It takes any image that is not called python for a mistake, and tells that display names
         # have no effect here.
         warnings.filterwarnings("ignore", message=".*(non-Python base image|local runner)")
         local.init(
-            runner=local.SubprocessRunner(use_venv=False),
-            pipeline_root=str(place),
-            raise_on_error=True,
+            runner=steps.make(), pipeline_root=str(place), raise_on_error=True, enable_caching=cache
         )
         try:
             pipeline(**arguments)
@@ -145,15 +172,34 @@ def run_compiled(
             if stops:
                 error = console.error.removeprefix("castell: error: ")
                 raise Stopped(f"told to stop in step {step}: {error or 'it left'}") from None
+            _check_outputs(_root(place, before), console.steps[:-1])
             raise StepFailed(step, console.error) from None
-    # Another run may share the workdir: ours is the first that began after we looked.
-    name = min({path.name for path in place.iterdir()} - before, key=_start_time)
-    return Finished(Path(workdir, name), tuple(console.steps))
+    root = _root(place, before)
+    _check_outputs(root, console.steps)
+    return Finished(Path(workdir, root.name), tuple(console.steps))
+
+
+def _root(place: Path, before: set[str]) -> Path:
+    """Returns the run's own directory: the first that began after `before` was looked at."""
+    new = {path.name for path in place.iterdir() if path.name[0] != "."} - before
+    return place / min(new, key=_start_time)
+
+
+def _check_outputs(root: Path, steps: Sequence[str]) -> None:
+    """Raises StepFailed for a step that left nothing: DockerRunner may call it a success.
+
+    (kubeflow/pipelines#13332) One that was taken from the cache has no directory.
+    """
+    for step in steps:
+        if (root / step).is_dir() and not (root / step / EXECUTOR_OUTPUT).is_file():
+            raise StepFailed(step, "its container has ended without outputs")
 
 
 @contextlib.contextmanager
-def _compiled(pipeline: str) -> Iterator[str]:
+def _compiled(pipeline: str, image: str | None) -> Iterator[str]:
     if pipeline.endswith((".yaml", ".yml")):
+        if image:
+            raise UsageError(f"--image {image}: {pipeline} names its images: compile it with this")
         if not Path(pipeline).is_file():
             raise UsageError(f"{pipeline}: no such file")
         yield pipeline
@@ -165,12 +211,12 @@ def _compiled(pipeline: str) -> Iterator[str]:
         )
     with tempfile.TemporaryDirectory() as directory:
         file = str(Path(directory, f"{pipeline}.yaml"))
-        compile_to(file, pipeline, target="local")
+        compile_to(file, pipeline, target="local", image=image)
         yield file
 
 
 def _is_artifact(path: Path) -> bool:
-    return path.name != "executor_output.json"
+    return path.name != EXECUTOR_OUTPUT
 
 
 def _start_time(name: str) -> str:

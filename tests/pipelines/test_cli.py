@@ -73,7 +73,7 @@ def test_the_version_is_the_distribution_s(capsys: pytest.CaptureFixture[str]) -
         (["run", "train_evaluate_exprt"], "did you mean 'train_evaluate_export'?"),
         (["run", "no-such.yaml"], "no-such.yaml: no such file"),
         (["run", "no\nsuch\x1b.yaml"], r"no\nsuch\x1b.yaml: no such file"),
-        (["run", "train_evaluate_export", "--runner", "docker"], "--runner 'docker'"),
+        (["run", "train_evaluate_export", "--runner", "dokcer"], "did you mean 'docker'?"),
         (
             [
                 "run",
