@@ -7,11 +7,16 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import socket
+import urllib.request
 from collections.abc import Iterator
 from typing import Any
+from urllib.parse import urlsplit
 
 from components.reach import Unreachable, is_passing
 from trainer.errors import UsageError, suggestion
+
+KNOCK_SECONDS = 10.0
 
 
 def connect(project: str, location: str, api_endpoint: str = "") -> Any:
@@ -20,7 +25,7 @@ def connect(project: str, location: str, api_endpoint: str = "") -> Any:
     `api_endpoint` is Google's if empty; one that begins with http:// gets no credentials.
 
     Raises:
-      UsageError: there is no such region, or there are no Google credentials.
+      UsageError: there is no such region, nobody answers, or there are no Google credentials.
     """
     from google.auth import credentials
     from google.cloud import aiplatform
@@ -29,6 +34,7 @@ def connect(project: str, location: str, api_endpoint: str = "") -> Any:
     if location not in constants.base.SUPPORTED_REGIONS:
         near = suggestion(location, list(constants.base.SUPPORTED_REGIONS))
         raise UsageError(f"location ({location}): no region of Vertex AI{near}")
+    _knock(api_endpoint or f"https://{location}-aiplatform.googleapis.com")
     plain = api_endpoint.startswith("http://")
     with asking():
         aiplatform.init(
@@ -39,6 +45,18 @@ def connect(project: str, location: str, api_endpoint: str = "") -> Any:
             credentials=credentials.AnonymousCredentials() if plain else None,  # type: ignore[no-untyped-call]
         )
     return aiplatform
+
+
+def _knock(address: str) -> None:
+    """Says at once that nobody is there; the client would try again for two minutes."""
+    if urllib.request.getproxies():
+        return
+    place = urlsplit(address if "//" in address else f"https://{address}")
+    try:
+        port = place.port or (80 if place.scheme == "http" else 443)
+        socket.create_connection((place.hostname or "", port), KNOCK_SECONDS).close()
+    except (OSError, ValueError) as error:
+        raise Unreachable(f"Vertex at {address} cannot be reached: {error}") from None
 
 
 @contextlib.contextmanager
@@ -59,6 +77,8 @@ def asking(name: str = "") -> Iterator[None]:
     except exceptions.GoogleAPICallError as error:
         kind = Unreachable if is_passing(error.code) else UsageError
         raise kind(f"Vertex refused it ({error.code}): {flat(error.message)}") from None
+    except exceptions.RetryError as error:
+        raise Unreachable(f"Vertex cannot be reached: {flat(error.cause or error)}") from None
     except GoogleAuthError as error:
         raise UsageError(f"no use of Google credentials: {flat(error)}") from None
     except OSError as error:  # all that the client's transport raises

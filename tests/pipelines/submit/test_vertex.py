@@ -5,7 +5,10 @@ import os
 from pathlib import Path
 
 import pytest
+from google.api_core.exceptions import RetryError, ServiceUnavailable
 
+from components.google_cloud import asking
+from components.reach import Unreachable
 from tests.doubles.vertex import Vertex, task
 from tests.pipelines import golden, ir
 from tests.pipelines.submit.calls import castell, submit
@@ -261,3 +264,17 @@ def test_what_the_client_refuses_is_one_line(
 ) -> None:
     assert submit("vertex", "--name", "x" * 200) == 2
     assert "Vertex's client refused it" in capsys.readouterr().err
+
+
+def test_a_vertex_that_is_not_there_is_said_at_once(
+    vertex: Vertex, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert submit("vertex", "--api-endpoint", "http://127.0.0.1:9") == 2
+    assert "Vertex at http://127.0.0.1:9 cannot be reached: " in capsys.readouterr().err
+
+
+def test_what_the_client_gives_up_is_worth_another_look() -> None:
+    with pytest.raises(Unreachable, match="no route"), asking():
+        raise RetryError("Timeout of 120.0s exceeded", OSError("no route"))
+    with pytest.raises(Unreachable, match=r"refused it \(503\): busy"), asking():
+        raise ServiceUnavailable("busy")
