@@ -29,6 +29,8 @@ _INT32 = 2**31 - 1
 # Steps are counted in int32 on the device.
 MOST_STEPS = _INT32
 _LONGEST_SECONDS = 1e6
+# A loss of 1 times it is still a float32.
+_LARGEST_SCALE = 1e38
 # An exabyte: more than any disk, and still a number of bytes.
 _MOST_GIGABYTES = 1e9
 
@@ -183,10 +185,13 @@ class Numbers(_Keys):
     )
     # 2^15: gradients down to 1e-9 survive, and a loss of 1 does not overflow (Keras' default too).
     initial_loss_scale: float = Field(
-        32768, ge=1, description="float16: what the loss is multiplied by at first"
+        32768,
+        ge=1,
+        le=_LARGEST_SCALE,
+        description="float16: what the loss is multiplied by at first",
     )
     loss_scale_growth_steps: int = Field(
-        2000, gt=0, description="float16: finite steps after which the scale doubles"
+        2000, gt=0, le=MOST_STEPS, description="float16: finite steps after which the scale doubles"
     )
     reduce_dtype: Literal["float32", "bfloat16"] = Field(
         "float32", description="of gradients on the network: bfloat16 halves the traffic"

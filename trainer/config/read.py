@@ -7,7 +7,6 @@ known.
 from __future__ import annotations
 
 import argparse
-import os
 import re
 from typing import Any, Literal, get_args, get_origin
 
@@ -107,16 +106,12 @@ def _by_name(entries: list[tuple[str, str, Any]], file: str | None) -> dict[str,
 
 
 def _check_characters(key: str, value: Any) -> None:
-    """Refuses text that names nothing: no path, module or column has a NUL or half a character."""
+    """Refuses what no path, module or column can be called, or TensorFlow cannot read."""
     for text in value if isinstance(value, list) else [value]:
         if not isinstance(text, str):
             continue
-        try:
-            named = b"\0" not in os.fsencode(text)
-        except UnicodeEncodeError:
-            named = False
-        if not named:
-            raise UsageError(f"{key} ({_short(ascii(text))}): no name has such a character")
+        if "\0" in text or text.encode(errors="ignore").decode() != text:
+            raise UsageError(f"{key} ({_short(ascii(text))}): names are UTF-8 without NUL")
 
 
 def _read(path: str) -> dict[str, Any]:
