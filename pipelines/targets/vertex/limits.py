@@ -29,7 +29,7 @@ TPU_SHAPES = {
     "ct5lp-hightpu-4t": "2x2",
     "ct5lp-hightpu-8t": "2x4",
 }
-TPU_WITHOUT_TENSORFLOW = {"ct6e": "v6e", "ct5p": "v5p", "ct4p": "v4", "tpu7x": "v7x"}
+TPU_WITHOUT_TENSORFLOW = {"ct6e": "v6e", "tpu7x": "v7x"}
 MAX_LABELS = 64
 
 _NETWORK = re.compile(r"projects/\d+/global/networks/[a-z]([-a-z0-9]*[a-z0-9])?")
@@ -144,7 +144,8 @@ def _check_tpu(s: VertexSettings, workers: int) -> None:
         )
     _refuse(
         s.machine_type not in TPU_SHAPES,
-        f"machine_type ({s.machine_type}): the TPU machines are {', '.join(TPU_SHAPES)}",
+        f"machine_type ({s.machine_type}): the TPU machines of one host and TensorFlow are "
+        f"{', '.join(TPU_SHAPES)}",
     )
     shape = TPU_SHAPES[s.machine_type]
     _refuse(
