@@ -26,6 +26,7 @@ feature { name: "x" type: FLOAT presence { min_fraction: 1.0 min_count: 1 } shap
 feature { name: "n" type: INT value_count { min: 1 max: 1 } int_domain { min: 0 max: 9 } }
 feature { name: "word" type: BYTES presence { min_count: 1 } shape {} }
 feature { name: "pair" type: FLOAT shape { dim { size: 2 } } lifecycle_stage: BETA }
+feature { name: "grid" type: INT shape { dim { size: 2 } dim { size: 3 } } }
 feature { name: "many" type: INT value_count { min: 0 } }
 feature { name: "answer" type: BYTES presence { min_fraction: 1.0 } shape { dim { size: 1 } } }
 string_domain { name: "d" value: "yes" }
@@ -44,6 +45,7 @@ def example(**values: Any) -> bytes:
 
 def row(i: int) -> dict[str, Any]:
     values: dict[str, Any] = {"x": i / 10, "pair": [float(i), -1.0], "answer": b"yes"}
+    values["grid"] = [i, 1, 2, 3, 4, 5]
     if (i % 7) < 3:
         values["answer"] = b"no"
     if i % 5:
@@ -82,6 +84,7 @@ def test_columns_label_and_figures_come_from_schema_and_records(records: Path) -
     manifest, figures = dataset.manifest, dataset.split_statistics("train").features
     assert [(f.name, f.shape, f.nullable) for f in manifest.features] == [
         ("x", (), False), ("n", (), True), ("word", (), True), ("pair", (2,), True),
+        ("grid", (2, 3), True),
         ("many", (None,), True), ("answer", (), False),
     ]  # fmt: skip
     assert (manifest.label.kind, manifest.label.classes) == ("binary", ("no", "yes"))
