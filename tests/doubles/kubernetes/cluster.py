@@ -138,16 +138,16 @@ class Cluster:
         return self.wait(end, seconds, f"Job {job} to end")
 
     def wait(self, until: Callable[[], T], seconds: float = 60, what: str = "it") -> T:
-        """Waits for the first true value of `until`, which looks at the store, and returns it.
+        """Waits for the first true value of `until` and returns it; asks at each change and tick.
 
         Raises:
           TimeoutError: with the state of all pods.
         """
         end = time.monotonic() + seconds
-        with self.store.changed:
-            while not (value := until()):
-                if self._trouble or time.monotonic() > end:
-                    raise TimeoutError(f"waited {seconds:g} s for {what}; {self._summary()}")
+        while not (value := until()):
+            if self._trouble or time.monotonic() > end:
+                raise TimeoutError(f"waited {seconds:g} s for {what}; {self._summary()}")
+            with self.store.changed:
                 self.store.changed.wait(self.timing.tick)
         return value
 

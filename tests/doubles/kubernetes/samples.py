@@ -37,8 +37,8 @@ def job(
             "template": {
                 "metadata": {"labels": {"app": name}},
                 "spec": {
-                    "restartPolicy": "Never", "subdomain": name, "containers": [main],
-                    "terminationGracePeriodSeconds": 2, **(pod or {}),
+                    "restartPolicy": "Never", "containers": [main],
+                    "terminationGracePeriodSeconds": 1, **(pod or {}),
                 },
             },
         },

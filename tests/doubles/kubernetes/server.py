@@ -8,7 +8,7 @@ import re
 import select
 import subprocess
 import threading
-from collections.abc import Iterator
+from collections.abc import Generator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
@@ -105,12 +105,12 @@ class Handler(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(data)
 
-    def stream(self, kind: str, chunks: Iterator[bytes]) -> None:
+    def stream(self, kind: str, chunks: Generator[bytes, None, None]) -> None:
         self.send_response(200)
         self.send_header("Content-Type", kind)
         self.send_header("Transfer-Encoding", "chunked")
         self.end_headers()
-        with contextlib.closing(chunks):  # type: ignore[type-var]
+        with contextlib.closing(chunks):
             for chunk in chunks:
                 self.wfile.write(b"%x\r\n%s\r\n" % (len(chunk), chunk))
                 self.wfile.flush()
@@ -123,7 +123,7 @@ class Handler(BaseHTTPRequestHandler):
             raise beyond_the_double("log of a container before this one")
         pod = api.store.get(PODS, request.namespace, request.name)
         if not readable(pod, request.query.get("container", "")):
-            self.stream("text/plain", iter(()))
+            self.stream("text/plain", (_ for _ in ()))
             return
         options = [f"--tail={request.query.get('tailLines', 'all')}"]
         options += ["--follow"] if request.flag("follow") else []
@@ -134,7 +134,7 @@ class Handler(BaseHTTPRequestHandler):
         limit = int(request.query.get("limitBytes") or 0)
         self.stream("text/plain", self.log(self.server.engine.follow(container, *options), limit))
 
-    def log(self, process: subprocess.Popen[bytes], limit: int) -> Iterator[bytes]:
+    def log(self, process: subprocess.Popen[bytes], limit: int) -> Generator[bytes, None, None]:
         """Yields what the process prints, until it ends, the streams are cut or `limit` bytes."""
         store, sent = self.server.api.store, 0
         cuts = store.cuts

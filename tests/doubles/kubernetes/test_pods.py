@@ -28,7 +28,9 @@ def first(cluster: Cluster) -> dict[str, Any]:
 
 
 def state(cluster: Cluster) -> Any:
-    statuses = first(cluster)["status"].get("containerStatuses") if cluster.pods("flights") else None
+    statuses = (
+        first(cluster)["status"].get("containerStatuses") if cluster.pods("flights") else None
+    )
     return statuses[0]["state"] if statuses else {}
 
 
@@ -78,12 +80,18 @@ open('/dev/termination-log', 'w').write('last word')
             {"name": "data", "persistentVolumeClaim": {"claimName": "claim"}},
         ],
     }  # fmt: skip
-    around: dict[str, Any] = {"volumes": {"claim": str(tmp_path)}, "env": {"EVERYWHERE": "yes"}, "secrets": {"minio": {"secretkey": "s"}}}
+    around: dict[str, Any] = {
+        "volumes": {"claim": str(tmp_path)},
+        "env": {"EVERYWHERE": "yes"},
+        "secrets": {"minio": {"secretkey": "s"}},
+    }
     with Cluster(**around) as cluster:
         clients = start(cluster, job(code, container=container, pod=pod))
         assert cluster.finished("flights") == "Complete"
         name = first(cluster)["metadata"]["name"]
-        answer = clients.core.read_namespaced_pod_log(name, "default", container="trainer", _preload_content=False)
+        answer = clients.core.read_namespaced_pod_log(
+            name, "default", container="trainer", _preload_content=False
+        )
         assert json.loads(answer.data) == {
             "env": {"NAME": name, "KEY": "s", "JOINED": "s/$(NOT)/$(KEY)", "EVERYWHERE": "yes", "JOB_COMPLETION_INDEX": "0"},
             "user": [1000, 2000, True],
@@ -100,7 +108,9 @@ open('/dev/termination-log', 'w').write('last word')
 def test_a_pod_reaches_a_server_of_this_machine() -> None:
     with HTTPServer(("0.0.0.0", 0), SimpleHTTPRequestHandler) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
-        code = f"import socket; socket.create_connection(('minio.kubeflow', {server.server_port}), 5)"
+        code = (
+            f"import socket; socket.create_connection(('minio.kubeflow', {server.server_port}), 5)"
+        )
         with Cluster(hosts={"minio.kubeflow": "gateway"}) as cluster:
             start(cluster, job(code))
             assert cluster.finished("flights") == "Complete"
@@ -112,7 +122,15 @@ def test_a_log_is_followed_to_the_end(cluster: Cluster) -> None:
     core = start(cluster, job(code)).core
     name = cluster.running("flights", 0)
     followed = core.read_namespaced_pod_log(name, "default", follow=True, _preload_content=False)
-    assert sorted(b"".join(followed.stream()).split(b"\n")) == [b"", b"0", b"1", b"2", b"e 0", b"e 1", b"e 2"]
+    assert sorted(b"".join(followed.stream()).split(b"\n")) == [
+        b"",
+        b"0",
+        b"1",
+        b"2",
+        b"e 0",
+        b"e 1",
+        b"e 2",
+    ]
     cluster.finished("flights")
     assert len(core.read_namespaced_pod_log(name, "default", tail_lines=2).splitlines()) == 2
     with pytest.raises(client.ApiException, match="400"):
@@ -122,7 +140,9 @@ def test_a_log_is_followed_to_the_end(cluster: Cluster) -> None:
 def test_a_followed_log_can_be_cut(cluster: Cluster) -> None:
     core = start(cluster, job(SLEEP)).core
     name = cluster.running("flights", 0)
-    followed = core.read_namespaced_pod_log(name, "default", follow=True, _preload_content=False).stream()
+    followed = core.read_namespaced_pod_log(
+        name, "default", follow=True, _preload_content=False
+    ).stream()
     assert next(followed) == b"up\n"
     cluster.faults.cut_streams()
     assert list(followed) == []
@@ -131,12 +151,23 @@ def test_a_followed_log_can_be_cut(cluster: Cluster) -> None:
 def test_a_pod_that_no_node_takes(cluster: Cluster) -> None:
     cluster.faults.unschedulable("flights", 1, "0/3 nodes are available: 3 Insufficient cpu.")
     core = start(cluster, job("", workers=2)).core
-    cluster.wait(lambda: any(p["status"]["phase"] == "Succeeded" for p in cluster.pods("flights", 0)))
+    cluster.wait(
+        lambda: any(p["status"]["phase"] == "Succeeded" for p in cluster.pods("flights", 0))
+    )
     (pod,) = core.list_namespaced_pod("default", field_selector="status.phase=Pending").items
     (condition,) = pod.status.conditions
-    assert (condition.type, condition.status, condition.reason) == ("PodScheduled", "False", "Unschedulable")
-    (event,) = core.list_namespaced_event("default", field_selector=f"involvedObject.name={pod.metadata.name}").items
-    assert (event.reason, event.message) == ("FailedScheduling", "0/3 nodes are available: 3 Insufficient cpu.")
+    assert (condition.type, condition.status, condition.reason) == (
+        "PodScheduled",
+        "False",
+        "Unschedulable",
+    )
+    (event,) = core.list_namespaced_event(
+        "default", field_selector=f"involvedObject.name={pod.metadata.name}"
+    ).items
+    assert (event.reason, event.message) == (
+        "FailedScheduling",
+        "0/3 nodes are available: 3 Insufficient cpu.",
+    )
     assert core.read_namespaced_pod_log(pod.metadata.name, "default") == ""
     cluster.faults.lift()
     assert cluster.finished("flights") == "Complete"
@@ -161,7 +192,9 @@ def test_an_image_that_cannot_be_pulled(cluster: Cluster) -> None:
     assert "connection refused" in waiting(cluster, "ErrImagePull")
     assert "Back-off pulling image" in waiting(cluster, "ImagePullBackOff")
     name = first(cluster)["metadata"]["name"]
-    events = clients.core.list_namespaced_event("default", field_selector=f"involvedObject.name={name}").items
+    events = clients.core.list_namespaced_event(
+        "default", field_selector=f"involvedObject.name={name}"
+    ).items
     assert {"Pulling", "Failed", "BackOff"} <= {event.reason for event in events}
     with pytest.raises(client.ApiException, match="trying and failing to pull image"):
         clients.core.read_namespaced_pod_log(name, "default")
@@ -185,7 +218,9 @@ def test_a_pull_can_be_made_to_fail(cluster: Cluster) -> None:
         ({"image": "none:1", "imagePullPolicy": "Never"}, {}, "ErrImageNeverPull", "pull policy of Never"),
     ],
 )  # fmt: skip
-def test_a_container_that_is_not_made(cluster: Cluster, container: Any, pod: Any, reason: str, words: str) -> None:
+def test_a_container_that_is_not_made(
+    cluster: Cluster, container: Any, pod: Any, reason: str, words: str
+) -> None:
     start(cluster, job("", container=container, pod=pod))
     assert words in waiting(cluster, reason)
 
@@ -194,7 +229,11 @@ def test_a_command_that_is_not_there(cluster: Cluster) -> None:
     start(cluster, job("", container={"command": ["/no/such"]}))
     assert cluster.finished("flights") == "BackoffLimitExceeded"
     end = state(cluster)["terminated"]
-    assert (end["exitCode"], end["reason"], "/no/such" in end["message"]) == (128, "StartError", True)
+    assert (end["exitCode"], end["reason"], "/no/such" in end["message"]) == (
+        128,
+        "StartError",
+        True,
+    )
 
 
 def test_memory_beyond_the_limit(cluster: Cluster) -> None:
@@ -232,13 +271,17 @@ def test_a_disrupted_pod_stops_in_grace_and_comes_again(cluster: Cluster) -> Non
     cluster.faults.disrupt(name)
     again = cluster.running("flights", 0)
     assert again != name
-    answer = core.list_namespaced_pod("default", watch=True, resource_version=version, timeout_seconds=1, _preload_content=False)
+    answer = core.list_namespaced_pod(
+        "default", watch=True, resource_version=version, timeout_seconds=1, _preload_content=False
+    )
     events = [json.loads(line) for line in answer.data.splitlines()]
     mine = [event for event in events if event["object"]["metadata"]["name"] == name]
     last = mine[-1]["object"]["status"]
     assert mine[-1]["type"] == "DELETED"
     assert last["containerStatuses"][0]["state"]["terminated"]["exitCode"] == 143
-    assert [c["reason"] for c in last["conditions"] if c["type"] == "DisruptionTarget"] == ["EvictionByEvictionAPI"]
+    assert [c["reason"] for c in last["conditions"] if c["type"] == "DisruptionTarget"] == [
+        "EvictionByEvictionAPI"
+    ]
     status = Clients(cluster).batch.read_namespaced_job("flights", "default").status
     assert (status.failed, status.conditions) == (None, None)
 
