@@ -9,12 +9,49 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from kubernetes import client
+from kubernetes import client, watch
 
 from tests.doubles.kubernetes.cluster import Cluster
-from tests.doubles.kubernetes.samples import Clients, disruption, job, rule, service
+from tests.doubles.kubernetes.engine import LABEL
+from tests.doubles.kubernetes.pods import is_terminal
+from tests.doubles.kubernetes.samples import Clients, disruption, job, rule
 
 SLEEP = "import time; print('up'); time.sleep(60)"
+STOPS = "import signal, sys; signal.signal(15, lambda *_: sys.exit(143)); " + SLEEP
+LOOK = """
+import socket, time
+while len(socket.if_nameindex()) > 1:
+    print('seen')
+    time.sleep(0.1)
+"""
+# What a container sees of itself, as JSON.
+INSIDE = """
+import json, os, pathlib
+def can_write(path):
+    try:
+        pathlib.Path(path).touch()
+    except OSError:
+        return False
+    return True
+names = ('NAME', 'KEY', 'JOINED', 'EVERYWHERE', 'JOB_COMPLETION_INDEX')
+limits = ('memory/memory.limit_in_bytes', 'memory.max')
+(limit, *_) = [p for p in map(pathlib.Path('/sys/fs/cgroup').joinpath, limits) if p.exists()]
+print(json.dumps({
+    'env': [os.environ.get(name) for name in names],
+    'user': [os.getuid(), os.getgid(), 3000 in os.getgroups()],
+    'writes': [can_write(path) for path in ('/x', '/tmp/x', '/data/x', '/fixed/x')],
+    'memory': limit.read_text().strip(),
+    'cwd': os.getcwd(),
+}))
+pathlib.Path('/dev/termination-log').write_text('last word')
+"""
+TALK = """
+import sys, time
+for n in range(3):
+    print(n)
+    print('e', n, file=sys.stderr)
+    time.sleep(0.2)
+"""
 
 
 def start(cluster: Cluster, body: dict[str, Any]) -> Clients:
@@ -28,80 +65,70 @@ def first(cluster: Cluster) -> dict[str, Any]:
 
 
 def state(cluster: Cluster) -> Any:
-    statuses = (
-        first(cluster)["status"].get("containerStatuses") if cluster.pods("flights") else None
-    )
-    return statuses[0]["state"] if statuses else {}
+    """Of the first pod's container; empty as long as there is none."""
+    for pod in cluster.pods("flights"):
+        for status in pod["status"].get("containerStatuses", []):
+            return status["state"]
+    return {}
+
+
+def events(clients: Clients, pod: str) -> list[Any]:
+    selector = f"involvedObject.name={pod}"
+    found: list[Any] = clients.core.list_namespaced_event("default", field_selector=selector).items
+    return found
 
 
 def waiting(cluster: Cluster, reason: str) -> str:
     """Waits for a container to wait for `reason`, and returns the message."""
-    here = lambda: state(cluster).get("waiting", {}).get("reason") == reason  # noqa: E731
-    cluster.wait(here, 20, reason)
-    message: str = state(cluster)["waiting"].get("message", "")
+
+    def here() -> Any:
+        found = state(cluster).get("waiting", {})
+        return found if found.get("reason") == reason else None
+
+    message: str = cluster.wait(here, 20, reason).get("message", "")
     return message
 
 
 def test_a_container_has_what_its_pod_says(tmp_path: Path) -> None:
-    code = """
-import json, os
-def can_write(path):
-    try: open(path, 'w'); return True
-    except OSError: return False
-print(json.dumps({
-    'env': {k: os.environ.get(k) for k in ('NAME', 'KEY', 'JOINED', 'EVERYWHERE', 'JOB_COMPLETION_INDEX')},
-    'user': [os.getuid(), os.getgid(), 3000 in os.getgroups()],
-    'writes': [can_write(p) for p in ('/x', '/tmp/x', '/data/x', '/fixed/x')],
-    'memory': int(open('/sys/fs/cgroup/memory/memory.limit_in_bytes').read()) if os.path.exists('/sys/fs/cgroup/memory/memory.limit_in_bytes') else int(open('/sys/fs/cgroup/memory.max').read()),
-    'cwd': os.getcwd(),
-}))
-open('/dev/termination-log', 'w').write('last word')
-"""
     tmp_path.chmod(0o777)
-    field = {"fieldRef": {"fieldPath": "metadata.name"}}
-    key = {"secretKeyRef": {"name": "minio", "key": "secretkey"}}
     container = {
+        "workingDir": "/tmp",
         "env": [
-            {"name": "NAME", "valueFrom": field}, {"name": "KEY", "valueFrom": key},
+            {"name": "NAME", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}},
+            {"name": "KEY", "valueFrom": {"secretKeyRef": {"name": "minio", "key": "secret"}}},
             {"name": "JOINED", "value": "$(KEY)/$(NOT)/$$(KEY)"},
         ],
-        "workingDir": "/tmp",
         "resources": {"limits": {"memory": "64Mi", "cpu": "500m"}},
-        "securityContext": {"readOnlyRootFilesystem": True, "capabilities": {"drop": ["ALL"]}, "allowPrivilegeEscalation": False},
+        "securityContext": {
+            "readOnlyRootFilesystem": True, "allowPrivilegeEscalation": False,
+            "capabilities": {"drop": ["ALL"]},
+        },
         "volumeMounts": [
             {"name": "tmp", "mountPath": "/tmp"}, {"name": "data", "mountPath": "/data"},
             {"name": "data", "mountPath": "/fixed", "readOnly": True},
         ],
     }  # fmt: skip
-    pod = {
-        "securityContext": {"runAsNonRoot": True, "runAsUser": 1000, "runAsGroup": 2000, "fsGroup": 3000},
-        "volumes": [
-            {"name": "tmp", "emptyDir": {"sizeLimit": "16Mi"}},
-            {"name": "data", "persistentVolumeClaim": {"claimName": "claim"}},
-        ],
-    }  # fmt: skip
-    around: dict[str, Any] = {
-        "volumes": {"claim": str(tmp_path)},
-        "env": {"EVERYWHERE": "yes"},
-        "secrets": {"minio": {"secretkey": "s"}},
-    }
-    with Cluster(**around) as cluster:
-        clients = start(cluster, job(code, container=container, pod=pod))
+    user = {"runAsNonRoot": True, "runAsUser": 1000, "runAsGroup": 2000, "fsGroup": 3000}
+    volumes = [
+        {"name": "tmp", "emptyDir": {"sizeLimit": "16Mi"}},
+        {"name": "data", "persistentVolumeClaim": {"claimName": "claim"}},
+    ]
+    around: dict[str, Any] = {"env": {"EVERYWHERE": "yes"}, "secrets": {"minio": {"secret": "s"}}}
+    with Cluster(volumes={"claim": str(tmp_path)}, **around) as cluster:
+        pod = {"securityContext": user, "volumes": volumes}
+        core = start(cluster, job(INSIDE, container=container, pod=pod)).core
         assert cluster.finished("flights") == "Complete"
         name = first(cluster)["metadata"]["name"]
-        answer = clients.core.read_namespaced_pod_log(
-            name, "default", container="trainer", _preload_content=False
-        )
+        answer = core.read_namespaced_pod_log(name, "default", _preload_content=False)
         assert json.loads(answer.data) == {
-            "env": {"NAME": name, "KEY": "s", "JOINED": "s/$(NOT)/$(KEY)", "EVERYWHERE": "yes", "JOB_COMPLETION_INDEX": "0"},
+            "env": [name, "s", "s/$(NOT)/$(KEY)", "yes", "0"],
             "user": [1000, 2000, True],
             "writes": [False, True, True, False],
-            "memory": 64 * 2**20,
+            "memory": str(64 * 2**20),
             "cwd": "/tmp",
-        }  # fmt: skip
-        assert state(cluster)["terminated"] | {"startedAt": "", "finishedAt": ""} == {
-            "exitCode": 0, "reason": "Completed", "message": "last word", "startedAt": "", "finishedAt": "",
-        }  # fmt: skip
+        }
+        end = state(cluster)["terminated"]
+        assert (end["exitCode"], end["reason"], end["message"]) == (0, "Completed", "last word")
         assert (tmp_path / "x").exists()
 
 
@@ -118,19 +145,10 @@ def test_a_pod_reaches_a_server_of_this_machine() -> None:
 
 
 def test_a_log_is_followed_to_the_end(cluster: Cluster) -> None:
-    code = "import sys,time\nfor n in range(3): print(n); print('e', n, file=sys.stderr); time.sleep(0.3)"
-    core = start(cluster, job(code)).core
+    core = start(cluster, job(TALK)).core
     name = cluster.running("flights", 0)
-    followed = core.read_namespaced_pod_log(name, "default", follow=True, _preload_content=False)
-    assert sorted(b"".join(followed.stream()).split(b"\n")) == [
-        b"",
-        b"0",
-        b"1",
-        b"2",
-        b"e 0",
-        b"e 1",
-        b"e 2",
-    ]
+    log = core.read_namespaced_pod_log(name, "default", follow=True, _preload_content=False)
+    assert sorted(b"".join(log.stream()).split()) == sorted(b"0 1 2 e e e 0 1 2".split())
     cluster.finished("flights")
     assert len(core.read_namespaced_pod_log(name, "default", tail_lines=2).splitlines()) == 2
     with pytest.raises(client.ApiException, match="400"):
@@ -140,47 +158,45 @@ def test_a_log_is_followed_to_the_end(cluster: Cluster) -> None:
 def test_a_followed_log_can_be_cut(cluster: Cluster) -> None:
     core = start(cluster, job(SLEEP)).core
     name = cluster.running("flights", 0)
-    followed = core.read_namespaced_pod_log(
-        name, "default", follow=True, _preload_content=False
-    ).stream()
-    assert next(followed) == b"up\n"
+    log = core.read_namespaced_pod_log(name, "default", follow=True, _preload_content=False)
+    lines = log.stream()
+    assert next(lines) == b"up\n"
     cluster.faults.cut_streams()
-    assert list(followed) == []
+    assert list(lines) == []
 
 
 def test_a_pod_that_no_node_takes(cluster: Cluster) -> None:
-    cluster.faults.unschedulable("flights", 1, "0/3 nodes are available: 3 Insufficient cpu.")
-    core = start(cluster, job("", workers=2)).core
-    cluster.wait(
-        lambda: any(p["status"]["phase"] == "Succeeded" for p in cluster.pods("flights", 0))
-    )
-    (pod,) = core.list_namespaced_pod("default", field_selector="status.phase=Pending").items
-    (condition,) = pod.status.conditions
-    assert (condition.type, condition.status, condition.reason) == (
-        "PodScheduled",
-        "False",
-        "Unschedulable",
-    )
-    (event,) = core.list_namespaced_event(
-        "default", field_selector=f"involvedObject.name={pod.metadata.name}"
-    ).items
-    assert (event.reason, event.message) == (
-        "FailedScheduling",
-        "0/3 nodes are available: 3 Insufficient cpu.",
-    )
-    assert core.read_namespaced_pod_log(pod.metadata.name, "default") == ""
+    why = "0/3 nodes are available: 3 Insufficient cpu."
+    cluster.faults.unschedulable("flights", 1, why)
+    clients = start(cluster, job("", workers=2))
+    cluster.wait(lambda: [p for p in cluster.pods("flights", 0) if is_terminal(p)])
+    pending = "status.phase=Pending"
+    (pod,) = clients.core.list_namespaced_pod("default", field_selector=pending).items
+    (found,) = pod.status.conditions
+    assert (found.type, found.status, found.reason, found.message) == (
+        "PodScheduled", "False", "Unschedulable", why,
+    )  # fmt: skip
+    (event,) = events(clients, pod.metadata.name)
+    assert (event.reason, event.message) == ("FailedScheduling", why)
+    assert clients.core.read_namespaced_pod_log(pod.metadata.name, "default") == ""
     cluster.faults.lift()
     assert cluster.finished("flights") == "Complete"
+
+
+NO_CLAIM = {"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "no"}}]}
+GPU = {"resources": {"limits": {"nvidia.com/gpu": "1"}}}
+NO_SECRET = {"name": "A", "valueFrom": {"secretKeyRef": {"name": "no", "key": "k"}}}
+NOT_ROOT = {"securityContext": {"runAsNonRoot": True}}
 
 
 @pytest.mark.parametrize(
     ("pod", "container", "words"),
     [
-        ({}, {"resources": {"limits": {"nvidia.com/gpu": "1"}}}, "1 Insufficient nvidia.com/gpu"),
+        ({}, GPU, "1 Insufficient nvidia.com/gpu"),
         ({"nodeSelector": {"gpu": "a100"}}, {}, "didn't match Pod's node affinity/selector"),
-        ({"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "no"}}]}, {}, 'persistentvolumeclaim "no" not found'),
+        (NO_CLAIM, {}, 'persistentvolumeclaim "no" not found'),
     ],
-)  # fmt: skip
+)
 def test_what_no_node_has(cluster: Cluster, pod: Any, container: Any, words: str) -> None:
     start(cluster, job("", pod=pod, container=container))
     cluster.wait(lambda: cluster.pods("flights") and first(cluster)["status"]["conditions"])
@@ -192,10 +208,7 @@ def test_an_image_that_cannot_be_pulled(cluster: Cluster) -> None:
     assert "connection refused" in waiting(cluster, "ErrImagePull")
     assert "Back-off pulling image" in waiting(cluster, "ImagePullBackOff")
     name = first(cluster)["metadata"]["name"]
-    events = clients.core.list_namespaced_event(
-        "default", field_selector=f"involvedObject.name={name}"
-    ).items
-    assert {"Pulling", "Failed", "BackOff"} <= {event.reason for event in events}
+    assert {"Pulling", "Failed", "BackOff"} <= {event.reason for event in events(clients, name)}
     with pytest.raises(client.ApiException, match="trying and failing to pull image"):
         clients.core.read_namespaced_pod_log(name, "default")
     clients.batch.delete_namespaced_job("flights", "default", propagation_policy="Foreground")
@@ -213,11 +226,11 @@ def test_a_pull_can_be_made_to_fail(cluster: Cluster) -> None:
 @pytest.mark.parametrize(
     ("container", "pod", "reason", "words"),
     [
-        ({}, {"securityContext": {"runAsNonRoot": True}}, "CreateContainerConfigError", "will run as root"),
-        ({"env": [{"name": "A", "valueFrom": {"secretKeyRef": {"name": "no", "key": "k"}}}]}, {}, "CreateContainerConfigError", 'secret "no" not found'),
-        ({"image": "none:1", "imagePullPolicy": "Never"}, {}, "ErrImageNeverPull", "pull policy of Never"),
+        ({}, NOT_ROOT, "CreateContainerConfigError", "image will run as root"),
+        ({"env": [NO_SECRET]}, {}, "CreateContainerConfigError", 'secret "no" not found'),
+        ({"image": "a:1", "imagePullPolicy": "Never"}, {}, "ErrImageNeverPull", "policy of Never"),
     ],
-)  # fmt: skip
+)
 def test_a_container_that_is_not_made(
     cluster: Cluster, container: Any, pod: Any, reason: str, words: str
 ) -> None:
@@ -262,40 +275,28 @@ def test_a_pod_is_killed_as_for_its_memory(cluster: Cluster) -> None:
 
 
 def test_a_disrupted_pod_stops_in_grace_and_comes_again(cluster: Cluster) -> None:
-    code = "import signal,sys,time; signal.signal(15, lambda *a: sys.exit(143)); print('up'); time.sleep(60)"
-    body = job(code, podFailurePolicy={"rules": [disruption(), rule("FailJob", 143)]})
-    core = start(cluster, body).core
-    name = cluster.running("flights", 0)
+    policy = {"rules": [disruption(), rule("FailJob", 143)]}
+    clients = start(cluster, job(STOPS, podFailurePolicy=policy))
+    core, name = clients.core, cluster.running("flights", 0)
     cluster.wait(lambda: core.read_namespaced_pod_log(name, "default"))
     version = core.list_namespaced_pod("default").metadata.resource_version
     cluster.faults.disrupt(name)
-    again = cluster.running("flights", 0)
-    assert again != name
-    answer = core.list_namespaced_pod(
-        "default", watch=True, resource_version=version, timeout_seconds=1, _preload_content=False
+    assert cluster.running("flights", 0) != name
+    seen = watch.Watch().stream(
+        core.list_namespaced_pod, "default", resource_version=version, timeout_seconds=1
     )
-    events = [json.loads(line) for line in answer.data.splitlines()]
-    mine = [event for event in events if event["object"]["metadata"]["name"] == name]
-    last = mine[-1]["object"]["status"]
-    assert mine[-1]["type"] == "DELETED"
-    assert last["containerStatuses"][0]["state"]["terminated"]["exitCode"] == 143
-    assert [c["reason"] for c in last["conditions"] if c["type"] == "DisruptionTarget"] == [
-        "EvictionByEvictionAPI"
-    ]
-    status = Clients(cluster).batch.read_namespaced_job("flights", "default").status
+    *_, last = [event for event in seen if event["object"].metadata.name == name]
+    status = last["object"].status
+    assert (last["type"], status.phase) == ("DELETED", "Failed")
+    assert status.container_statuses[0].state.terminated.exit_code == 143
+    (target,) = [c for c in status.conditions if c.type == "DisruptionTarget"]
+    assert (target.status, target.reason) == ("True", "EvictionByEvictionAPI")
+    status = clients.batch.read_namespaced_job("flights", "default").status
     assert (status.failed, status.conditions) == (None, None)
 
 
 def test_a_pod_loses_its_network_and_runs_on(cluster: Cluster) -> None:
-    code = (
-        "import socket,time\n"
-        "while True:\n"
-        " try: socket.getaddrinfo('flights-0.flights', 1); print('seen')\n"
-        " except OSError: print('lost'); break\n"
-        " time.sleep(0.1)\n"
-    )
-    Clients(cluster).core.create_namespaced_service("default", service())
-    core = start(cluster, job(code)).core
+    core = start(cluster, job(LOOK)).core
     name = cluster.running("flights", 0)
     cluster.wait(lambda: core.read_namespaced_pod_log(name, "default"))
     cluster.faults.disconnect(name)
@@ -304,9 +305,13 @@ def test_a_pod_loses_its_network_and_runs_on(cluster: Cluster) -> None:
 
 def test_nothing_is_left_behind() -> None:
     with pytest.raises(KeyError), Cluster() as cluster:
-        start(cluster, job(SLEEP, workers=2))
-        cluster.running("flights", 1)
-        raise KeyError
-    mine = f"label=dev.castell.double={cluster.engine.run_id}"
+        fail_while_running(cluster)
+    mine = f"label={LABEL}={cluster.engine.run_id}"
     assert cluster.engine.call("ps", "--all", "--quiet", "--filter", mine) == ""
     assert cluster.engine.call("network", "ls", "--quiet", "--filter", mine) == ""
+
+
+def fail_while_running(cluster: Cluster) -> None:
+    start(cluster, job(SLEEP, workers=2))
+    cluster.running("flights", 1)
+    raise KeyError
