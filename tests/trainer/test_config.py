@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
+from pydantic import BaseModel
 
 from trainer import config
 from trainer.errors import UsageError
@@ -226,6 +227,29 @@ def test_no_number_of_a_task_is_without_bound_and_none_is_a_truth_value(task: An
         for name in sizes:
             with pytest.raises(UsageError, match=name):
                 config.parse_options(task, {name: value})
+
+
+class Own(BaseModel):
+    """What a user's Task may ask for."""
+
+    flag: bool = False
+    either: bool | int = 0
+    word: Literal[True, "some"] = "some"
+    switch: Literal["on", "off"] = "off"
+    anything: Any = None
+    per_class: dict[str, bool] = {}
+    count: int | None = None
+
+
+def test_true_and_false_are_taken_where_a_task_asks_for_them() -> None:
+    names = [name for name in Own.model_fields if name not in ("per_class", "count")]
+    given = dict.fromkeys(names, True)
+    read = config.parse_options(Own, {**given, "per_class": {"a": True}, "count": None})
+    assert (read.flag, read.either, read.word, read.anything) == (True,) * 4
+    assert read.switch == "on"
+    assert read.per_class == {"a": True}
+    with pytest.raises(UsageError, match=r"count \(False\): this key takes no true or false"):
+        config.parse_options(Own, {"count": False})
 
 
 @pytest.mark.parametrize(

@@ -27,11 +27,17 @@ def without_truth_values(
         allowed = set(_leaves(fields[key].annotation))
         if "on" in allowed and isinstance(value, bool):
             read[key] = "on" if value else "off"
-        elif all(leaf in (int, float, str) or isinstance(leaf, str | int) for leaf in allowed):
+        elif all(map(_is_no_truth_value, allowed)):
             for place, found in _within(key, value):
                 if isinstance(found, bool):
                     raise ValueError(f"{place} ({found}): {_advice(allowed)}")
     return read
+
+
+def _is_no_truth_value(leaf: Any) -> bool:
+    """Whether a type, or a word of a Literal, is one that no true or false fits."""
+    word = isinstance(leaf, str | int) and not isinstance(leaf, bool)
+    return word or leaf in (int, float, str)
 
 
 def _advice(allowed: set[Any]) -> str:
