@@ -70,6 +70,8 @@ class KfpPlatform:
     def schedule(self, request: Request, cron: str) -> Sent:
         """Makes a recurring run; one that is late is not made up for."""
         fields = len(cron.split())
+        if "=" in cron:
+            raise UsageError(f"--cron '{cron}': KFP knows no time zone there; it counts in UTC")
         if fields not in CRON_FIELDS:
             raise UsageError(f"--cron '{cron}': must be 5 fields, such as '30 2 * * *'")
         with self._package(request) as (file, experiment), _asking(self._host):

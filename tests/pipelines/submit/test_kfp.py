@@ -46,6 +46,9 @@ def test_a_schedule_is_a_recurring_run(kfp: Kfp, capsys: pytest.CaptureFixture[s
     assert f"schedule {new_id(200)}" in out
     assert castell("cancel", new_id(200), "--schedule") == 0
     assert not kfp.recurring
+    for cron, says in (("daily", "must be 5 fields"), ("TZ=Asia/Tokyo 1 2 * * *", "no time zone")):
+        assert submit("kfp", "--cron", cron) == 2
+        assert says in capsys.readouterr().err
 
 
 def test_without_cache_no_task_takes_earlier_outputs(kfp: Kfp) -> None:
