@@ -89,6 +89,8 @@ def test_the_column_is_found_or_asked_for(digits: Dataset) -> None:
     words = Feature(name="w", dtype="string", dictionary=("a",))
     only = manifest.model_copy(update={"features": (*manifest.features[1:], words)})
     assert [f.name for f in Image().inputs(only)] == ["values"]
+    square = only.features[0].model_copy(update={"shape": (8, 8)})
+    assert Image().inputs(only.model_copy(update={"features": (square, *only.features[1:])}))
     with pytest.raises(UsageError, match="--image w: the column is string, not encoded images"):
         Image(ImageOptions(image="w")).inputs(only)
     none = manifest.model_copy(update={"features": manifest.features[2:]})

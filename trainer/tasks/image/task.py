@@ -90,4 +90,4 @@ def _is_encoded(feature: Feature) -> bool:
 
 
 def _is_listed(feature: Feature) -> bool:
-    return feature.dtype != "string" and len(feature.shape) == 1 and feature.shape[0] is not None
+    return feature.dtype != "string" and feature.shape != () and None not in feature.shape
