@@ -112,7 +112,7 @@ def _job(job: Json, name: str, wrong: Causes) -> None:
         wrong.append(
             _unsupported("spec.template.spec.restartPolicy", restart, "OnFailure", "Never")
         )
-    elif restart == "OnFailure" and not policy and per_index is None:
+    elif restart == "OnFailure" and not policy:
         raise beyond_the_double("restartPolicy OnFailure")
     if policy:
         _policy(policy, spec, restart, wrong)

@@ -7,10 +7,17 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from tests.doubles.kubernetes import garbage, pods
+from tests.doubles.kubernetes import garbage
 from tests.doubles.kubernetes.admission import admit, admit_change
 from tests.doubles.kubernetes.selectors import Matches, by_fields, by_labels
-from tests.doubles.kubernetes.status import Json, Refused, bad_request, conflict, forbidden
+from tests.doubles.kubernetes.status import (
+    Json,
+    Refused,
+    bad_request,
+    conflict,
+    forbidden,
+    not_found,
+)
 from tests.doubles.kubernetes.store import KINDS, PODS, SERVICES, Kind, Store
 
 # How long a watch lasts that names no time; the API server takes 30 to 60 minutes.
@@ -75,12 +82,10 @@ class Api:
             for thing in listed["items"]:
                 self._delete(request, thing)
             return 200, listed
+        if request.verb in {"update", "patch"}:
+            return 200, self._change(request)
         thing = self.store.get(kind, place, name)
-        if request.verb == "get":
-            return 200, thing
-        if request.verb == "delete":
-            return 200, self._delete(request, thing)
-        return 200, self._change(request, thing)
+        return 200, thing if request.verb == "get" else self._delete(request, thing)
 
     def check(self, request: Request) -> None:
         """Raises Refused (403) without the right."""
@@ -107,34 +112,30 @@ class Api:
         fields = by_fields(request.query.get("fieldSelector", ""), request.kind.fields)
         return lambda thing: labels(thing) and fields(thing)
 
-    def _change(self, request: Request, old: Json) -> Json:
-        new = copy.deepcopy(request.body)
-        if request.verb == "patch":
-            if request.content_type not in _MERGE:
-                raise Refused(
-                    415, "UnsupportedMediaType",
-                    f"this double of Kubernetes takes merge patches, not {request.content_type}",
-                )  # fmt: skip
-            new = merged(old, request.body)
+    def _change(self, request: Request) -> Json:
+        """A PUT or PATCH: of all but the status, or of the status alone."""
         version = (request.body.get("metadata") or {}).get("resourceVersion")
-        if version not in {None, "", old["metadata"]["resourceVersion"]}:
-            raise conflict(request.kind.qualified, request.name)
-        if not request.part:
-            new["status"] = old.get("status")
-        if request.part == "status":
-            new["spec"] = old["spec"]
-        admit_change(request.kind, old, new)
+        if request.verb == "patch" and request.content_type not in _MERGE:
+            words = f"this double of Kubernetes takes merge patches, not {request.content_type}"
+            raise Refused(415, "UnsupportedMediaType", words)
 
         def change(thing: Json) -> None:
-            for key in ("spec", "status"):
-                if key in new:
-                    thing[key] = new[key]
+            if version not in {None, "", thing["metadata"]["resourceVersion"]}:
+                raise conflict(request.kind.qualified, request.name)
+            new = merged(thing, request.body) if request.verb == "patch" else request.body
+            if request.part == "status":
+                thing["status"] = copy.deepcopy(new["status"])
+                return
+            admit_change(request.kind, thing, new)
+            thing["spec"] = copy.deepcopy(new["spec"])
             for key in ("labels", "annotations", "finalizers", "ownerReferences"):
                 if key in new.get("metadata", {}):
-                    thing["metadata"][key] = new["metadata"][key]
+                    thing["metadata"][key] = copy.deepcopy(new["metadata"][key])
 
-        self.store.update(request.kind, request.namespace, request.name, change)
-        return self.store.find(request.kind, request.namespace, request.name) or old
+        changed = self.store.update(request.kind, request.namespace, request.name, change)
+        if changed is None:
+            raise not_found(request.kind.qualified, request.name)
+        return changed
 
     def _delete(self, request: Request, thing: Json) -> Json:
         body = request.body or {}
@@ -174,7 +175,7 @@ def readable(pod: Json, container: str) -> bool:
         }
         why = words.get(waiting, waiting)
         raise bad_request(f'container "{only}" in pod "{name}" is waiting to start: {why}')
-    return not pods.is_terminal(pod) or waiting != "StartError"
+    return True
 
 
 def merged(old: Any, patch: Any) -> Any:

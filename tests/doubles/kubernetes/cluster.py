@@ -8,10 +8,10 @@
 
 One Docker network is one namespace. Everything that was started is removed at the end, also after a
 failure. What Kubernetes does and this does not is refused with 501, or stands here: NetworkPolicies
-are kept and never enforced; a pod is Ready when it runs (no probes), and has its name even if it is
-not; an image that is on this machine needs no pull; requests are held against one node's size, not
-added up; affinities, tolerations, quotas and priorities decide nothing; no service account comes
-into a pod.
+are kept and never enforced; a pod is Ready when it runs (no probes, no hooks), and keeps its name;
+an image that is on this machine needs no pull; requests are held against one node's size, not added
+up; affinities, tolerations, quotas and priorities decide nothing; no service account comes into a
+pod.
 """
 
 from __future__ import annotations
