@@ -58,7 +58,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     for key, targets in told.items():
         # Before `%`, argparse would look for a format.
         text = f"{', '.join(targets)}: {texts[key]}".replace("%", "%%")
-        group.add_argument(_flag(key), dest=f"set_{key}", metavar="VALUE", help=text)
+        group.add_argument(flag(key), dest=f"set_{key}", metavar="VALUE", help=text)
 
 
 def given_flags(args: argparse.Namespace) -> dict[str, str]:
@@ -82,14 +82,14 @@ def read(
     model = model_of(target)
     if model is None:
         if flags or file:
-            flag = _flag(next(iter(flags))) if flags else "--settings"
-            raise UsageError(f"{flag}: target {target} has no settings")
+            name = flag(next(iter(flags))) if flags else "--settings"
+            raise UsageError(f"{name}: target {target} has no settings")
         return None
     sections = _file(file)
     fields = _fields(target)
     for key in flags:
         if key not in fields:
-            raise UsageError(f"{_flag(key)}: no setting of target {target}")
+            raise UsageError(f"{flag(key)}: no setting of target {target}")
     prefix = f"CASTELL_{target.upper()}_"
     from_environ = {
         name.removeprefix(prefix).lower(): value
@@ -105,7 +105,7 @@ def read(
     for spell, given in (
         (in_file, sections.get(target, {})),
         (lambda key: prefix + key.upper(), from_environ),
-        (_flag, flags),
+        (flag, flags),
     ):
         for key, value in given.items():
             if key not in fields:
@@ -128,7 +128,8 @@ def _fields(target: str) -> dict[str, Any]:
     return dict(model.model_fields) if model else {}
 
 
-def _flag(key: str) -> str:
+def flag(key: str) -> str:
+    """Returns how a key is written on the command line."""
     return "--" + key.replace("_", "-")
 
 

@@ -15,7 +15,7 @@ from pipelines.compiled import Compiled
 from pipelines.submit import images
 from pipelines.submit.choices import choices, described
 from pipelines.submit.follow import POLL_SECONDS, NoQuota, follow
-from pipelines.submit.platform import TARGETS, Platform, Request, connect
+from pipelines.submit.platform import SENT, TARGETS, Platform, Request, connect
 from pipelines.submit.show import printable, recorder
 from trainer.errors import EXIT_INTERRUPTED, Stopped, UsageError, suggestion
 
@@ -158,6 +158,11 @@ def _compiled(args: argparse.Namespace, read: Any) -> Compiled:
     if _is_file(args.pipeline):
         if args.workers or args.image:
             raise UsageError(f"{args.pipeline} is compiled: --workers and --image come before that")
+        for key in settings.given_flags(args):
+            if key not in SENT[args.target]:
+                raise UsageError(
+                    f"{settings.flag(key)}: {args.pipeline} is compiled, which is when it counts"
+                )
         if not Path(args.pipeline).is_file():
             raise UsageError(f"{args.pipeline}: no such file")
         return Compiled.read(args.pipeline)

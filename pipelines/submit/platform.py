@@ -86,7 +86,19 @@ class Platform(Protocol):
 
 
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-TARGETS = ("kfp", "vertex")
+# The targets, and their settings that count when a run is sent; all others are in the YAML.
+SENT = {
+    "kfp": {
+        "host", "namespace", "pipeline_root", "service_account", "token", "verify_tls", "tls_ca",
+        "experiment", "console",
+    },
+    "vertex": {
+        "project", "location", "pipeline_root", "service_account", "network",
+        "reserved_ip_ranges", "kms_key", "labels", "experiment", "api_endpoint",
+        "logging_endpoint",
+    },
+}  # fmt: skip
+TARGETS = tuple(SENT)
 
 
 def target_of(run_id: str) -> str:

@@ -9,13 +9,17 @@ import yaml
 from google.protobuf import json_format
 from kfp.pipeline_spec import pipeline_spec_pb2
 
-from pipelines.compile import compile_to
+from pipelines.compile import compile_to, default_image
 
 TARGETS = ("local", "kfp", "vertex")
 
 
-@cache
 def text(name: str, target: str | None = None, image: str | None = None) -> str:
+    return _text(name, target, image or default_image())
+
+
+@cache
+def _text(name: str, target: str | None, image: str) -> str:
     with TemporaryDirectory() as directory:
         file = Path(directory, "x.yaml")
         compile_to(str(file), name, target=target, image=image)

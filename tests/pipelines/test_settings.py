@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from pipelines import settings
+from pipelines.submit.platform import SENT
 from pipelines.targets.vertex.settings import VertexSettings
 from trainer.errors import UsageError
 
@@ -90,3 +91,10 @@ def test_other_mistakes_are_named(tmp_path: Path) -> None:
         read(flags={"host": "x"})
     with pytest.raises(UsageError, match="--host: target local has no settings"):
         settings.read("local", {"host": "x"})
+
+
+def test_what_counts_when_a_run_is_sent_is_a_setting() -> None:
+    for target, keys in SENT.items():
+        model = settings.model_of(target)
+        assert model
+        assert keys <= set(model.model_fields)

@@ -259,6 +259,18 @@ def test_a_file_for_kubernetes_is_not_sent(
     assert not vertex.asked
 
 
+def test_what_is_compiled_in_cannot_be_set_afterwards(
+    vertex: Vertex, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("x.yaml").write_text(ir.text("train_evaluate_export", "vertex"))
+    given = ["x.yaml", "--target", "vertex", "--param", "sources=x", "--param", "label=y"]
+    assert castell("submit", *given, "--machine-type", "n1-highmem-8") == 2
+    assert "--machine-type: x.yaml is compiled" in capsys.readouterr().err
+    assert castell("submit", *given, "--workers", "2") == 2
+    assert not vertex.asked
+    assert castell("submit", *given, "--service-account", "a@b") == 0
+
+
 def test_what_the_client_refuses_is_one_line(
     vertex: Vertex, capsys: pytest.CaptureFixture[str]
 ) -> None:
