@@ -22,13 +22,13 @@ SETTINGS = {
 
 
 @contextmanager
-def s3_server() -> Iterator[str]:
-    """Yields the URL of a server with an empty bucket `BUCKET`."""
+def s3_server(listen: str = "127.0.0.1") -> Iterator[str]:
+    """Yields the URL of a server with an empty bucket `BUCKET`; listen: 0.0.0.0 for containers."""
     logging.getLogger("werkzeug").setLevel(logging.ERROR)
-    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    server = ThreadedMotoServer(ip_address=listen, port=0, verbose=False)
     server.start()
-    host, port = server.get_host_and_port()
-    url = f"http://{host}:{port}"
+    _, port = server.get_host_and_port()
+    url = f"http://127.0.0.1:{port}"
     store = client(url)
     store.mkdir(BUCKET)
     try:

@@ -48,9 +48,9 @@ def train_model(
         config: further keys of the trainer and of the Task, as in `castell train --config`.
         kubernetes: limits of the Job, such as queue_timeout_seconds.
     """
-    from components.train_model.kubernetes import step
+    from components.train_model.kubernetes.step import run as work
 
-    step.run(
+    work(
         dataset, run, task_config, image=image, task=task, workers=workers, steps=steps,
         epochs=epochs, config=config, kubernetes=kubernetes,
     )  # fmt: skip

@@ -17,6 +17,8 @@ POLL_SECONDS = 1.0
 # Retryable, as all codes above 128: there may be a place later.
 EXIT_QUEUE_TIMEOUT = 150
 _RESTARTS = (EXIT_PEER_LOST, EXIT_STOPPED)
+# 128 + SIGKILL, which comes from the kernel or from outside.
+_KILLED = 137
 _TAIL_LINES = 50
 _ERROR = "castell: error: "
 
@@ -110,13 +112,15 @@ class Follower:
 
     def _fate(self, end: look.Ended) -> str:
         if end.disrupted:
-            return f"rank {end.index} lost its node; it starts again elsewhere"
+            return f"rank {end.index} loses its node; it starts again elsewhere"
         if end.reason == "OOMKilled":
             limit = (self._plan.resources.get("limits") or {}).get("memory", "none of its own")
             return (
                 f"rank {end.index} was killed for want of memory (limit: {limit}): raise the "
                 "memory of the training task, or train with smaller batches or --microbatches"
             )
+        if end.code == _KILLED:
+            return f"rank {end.index} was killed: by hand, or its node was short of memory"
         again = " and starts again" if end.code in _RESTARTS else ""
         return f"rank {end.index} left with {end.code}{again}"
 
@@ -134,7 +138,7 @@ class Follower:
             raise TrainingEnded(EXIT_PEER_LOST, f"Job {self._plan.name}: {reason}: {message}")
         # A mistake fails the Job at once, want of memory only when the last try is used up.
         first = guilty[0] if reason == "PodFailurePolicy" else guilty[-1]
-        if first.reason == "OOMKilled":
+        if first.code == _KILLED:  # which is worth another try, unlike what the trainer says itself
             raise TrainingEnded(EXIT_PEER_LOST, self._fate(first))
         said = self._last_error(first)
         raise TrainingEnded(first.code, f"rank {first.index} (pod {first.pod}){said}")

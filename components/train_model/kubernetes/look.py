@@ -79,16 +79,19 @@ def waiting(pods: Sequence[Object]) -> list[Waiting]:
 
 
 def ended(pods: Sequence[Object]) -> list[Ended]:
-    """Returns the pods that have failed, the earliest first."""
+    """Returns the pods that have failed, the earliest first.
+
+    One whose node goes away counts as soon as that is known: it may be gone before it has ended.
+    """
     found = []
     for pod in pods:
         status = pod.get("status") or {}
-        if status.get("phase") != "Failed":
-            continue
         disrupted = any(
             c["type"] == "DisruptionTarget" and c["status"] == "True"
             for c in status.get("conditions") or ()
         )
+        if status.get("phase") != "Failed" and not disrupted:
+            continue
         state: dict[str, Any] = {}
         for container in status.get("containerStatuses") or ():
             state = (container.get("state") or {}).get("terminated") or {}

@@ -74,6 +74,13 @@ def test_ends_come_in_their_order_with_what_was_the_matter() -> None:
     ]  # fmt: skip
 
 
+def test_a_pod_that_loses_its_node_counts_before_it_is_gone() -> None:
+    (found,) = look.ended(
+        [pod("Running", conditions=[{"type": "DisruptionTarget", "status": "True"}])]
+    )
+    assert found.disrupted
+
+
 def test_a_pod_without_a_container_has_ended_too() -> None:
     (found,) = look.ended([pod("Failed", reason="Evicted")])
     assert (found.code, found.reason) == (1, "Evicted")

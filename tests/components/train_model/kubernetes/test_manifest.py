@@ -48,7 +48,7 @@ def test_the_workers_get_the_configuration_as_it_was_given() -> None:
     config = load(file, {"output": "x"})
     assert config.global_batch == 96
     assert config.options == {"hidden": [8, 4]}
-    assert dict(config.class_weights) == {"no": 1, "50%": 2}
+    assert config.class_weights == {"no": 1, "50%": 2}
     assert {"--data=s3://bucket/dataset", "--output=s3://bucket/run"} <= set(args)
 
 
