@@ -64,6 +64,8 @@ class Cluster:
 
     def __enter__(self) -> Self:
         self._trouble: list[BaseException] = []
+        # No engine, no cluster: said at once.
+        self.engine.call("version")
         with contextlib.ExitStack() as stack:
             # Twice: a pod that was just being made can come up after the first.
             stack.callback(self.engine.clear)

@@ -97,16 +97,18 @@ class Life:
     def find_image(self) -> None:
         image, rests = self.spec["image"], self.means.timing.pull_backoff
         while why := self.missing_image():
-            never = self.spec.get("imagePullPolicy") == "Never"
-            words = f'Failed to pull image "{image}": {why}'
-            if never:
-                words = f'Container image "{image}" is not present with pull policy of Never'
-            reason = "ErrImageNeverPull" if never else "ErrImagePull"
+            reason, words = "ErrImagePull", f'Failed to pull image "{image}": {why}'
+            if self.spec.get("imagePullPolicy") == "Never":
+                reason = "ErrImageNeverPull"
+                words = why = f'Container image "{image}" is not present with pull policy of Never'
+            elif "invalid reference format" in why:
+                reason = "InvalidImageName"
+                words = why = f'Failed to apply default image tag "{image}": {why}'
             self.tell("Warning", "Failed", words)
             self.tell("Warning", "Failed", f"Error: {reason}")
-            self.wait(reason, why if not never else words)
+            self.wait(reason, why)
             self.sleep(rests / 2)
-            if not never:
+            if reason == "ErrImagePull":
                 words = f'Back-off pulling image "{image}"'
                 self.tell("Normal", "BackOff", words)
                 self.tell("Warning", "Failed", "Error: ImagePullBackOff")

@@ -229,6 +229,7 @@ def test_a_pull_can_be_made_to_fail(cluster: Cluster) -> None:
         ({}, NOT_ROOT, "CreateContainerConfigError", "image will run as root"),
         ({"env": [NO_SECRET]}, {}, "CreateContainerConfigError", 'secret "no" not found'),
         ({"image": "a:1", "imagePullPolicy": "Never"}, {}, "ErrImageNeverPull", "policy of Never"),
+        ({"image": "No:Good:1"}, {}, "InvalidImageName", "invalid reference format"),
     ],
 )
 def test_a_container_that_is_not_made(
