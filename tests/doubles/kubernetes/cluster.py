@@ -25,7 +25,7 @@ from typing import Any, Self, TypeVar
 from tests.doubles.kubernetes import garbage, pods
 from tests.doubles.kubernetes.api import Api
 from tests.doubles.kubernetes.containers import Surroundings
-from tests.doubles.kubernetes.engine import Engine
+from tests.doubles.kubernetes.engine import Engine, answers
 from tests.doubles.kubernetes.faults import Faults, Ordered
 from tests.doubles.kubernetes.jobs import JobController
 from tests.doubles.kubernetes.kubelet import Kubelet
@@ -64,8 +64,7 @@ class Cluster:
 
     def __enter__(self) -> Self:
         self._trouble: list[BaseException] = []
-        # No engine, no cluster: said at once.
-        self.engine.call("version")
+        assert answers(), "no Docker engine answers"
         with contextlib.ExitStack() as stack:
             # Twice: a pod that was just being made can come up after the first.
             stack.callback(self.engine.clear)

@@ -5,6 +5,7 @@ All that is made here carries the label of the run, so that all of it can be fou
 
 from __future__ import annotations
 
+import functools
 import json
 import subprocess
 import threading
@@ -18,6 +19,20 @@ _SECONDS = 60
 
 class EngineError(Exception):
     """What the engine said, without its prefixes."""
+
+
+@functools.cache
+def answers() -> bool:
+    """Whether there is an engine; asked once."""
+    try:
+        return (
+            subprocess.run(
+                ["docker", "info"], capture_output=True, timeout=20, check=False
+            ).returncode
+            == 0
+        )
+    except (FileNotFoundError, subprocess.TimeoutExpired):
+        return False
 
 
 class Engine:
@@ -89,7 +104,9 @@ class Engine:
         self.call("rm", "--force", "--volumes", container)
 
     def clear(self) -> None:
-        """Removes everything of this run."""
+        """Removes everything of this run; without a network there is nothing."""
+        if not self._networks:
+            return
         mine = ("--quiet", "--filter", f"label={LABEL}={self.run_id}")
         if containers := self.call("ps", "--all", *mine).split():
             self.call("rm", "--force", "--volumes", *containers)

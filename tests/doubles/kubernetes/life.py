@@ -59,6 +59,7 @@ class Life:
         self.namespace, self.name, self.uid = meta["namespace"], meta["name"], meta["uid"]
         self.spec = pod["spec"]["containers"][0]
         self.container = self.engine.container(self.namespace, self.name)
+        self.user: str | None = None
 
     def run(self) -> None:
         try:
@@ -122,13 +123,15 @@ class Life:
         image = self.spec["image"]
         if ordered := self.means.ordered.image_missing(self.look()):
             return ordered
-        if self.engine.image_user(image) is not None:
+        self.user = self.engine.image_user(image)
+        if self.user is not None:
             return ""
         if self.spec.get("imagePullPolicy") == "Never":
             return "not present"
         self.tell("Normal", "Pulling", f'Pulling image "{image}"')
         try:
             self.engine.call("pull", "--quiet", image, seconds=600)
+            self.user = self.engine.image_user(image)
         except EngineError as error:
             return str(error)
         return ""
@@ -189,8 +192,7 @@ class Life:
 
     def create(self, pod: Json) -> None:
         around, network = self.means.around, self.engine.network(self.namespace)
-        user = self.engine.image_user(self.spec["image"]) or ""
-        told = arguments(pod, around, user, str(self.means.message_file(self.uid)))
+        told = arguments(pod, around, self.user or "", str(self.means.message_file(self.uid)))
         words = [
             f"--name={self.container}", f"--label={LABEL}={self.engine.run_id}",
             f"--network={network}", f"--hostname={pod['spec'].get('hostname') or self.name}",

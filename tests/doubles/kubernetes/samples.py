@@ -9,6 +9,7 @@ from kubernetes import client
 from tests.doubles.kubernetes.cluster import Cluster
 
 IMAGE = "python:3.11-slim"
+SLEEP = "import time; print('up'); time.sleep(60)"
 
 
 class Clients:
@@ -59,3 +60,21 @@ def rule(action: str, *values: int) -> dict[str, Any]:
 
 def disruption(action: str = "Ignore") -> dict[str, Any]:
     return {"action": action, "onPodConditions": [{"type": "DisruptionTarget"}]}
+
+
+def start(cluster: Cluster, body: dict[str, Any]) -> Clients:
+    clients = Clients(cluster)
+    clients.batch.create_namespaced_job("default", body)
+    return clients
+
+
+def first(cluster: Cluster) -> dict[str, Any]:
+    return cluster.pods("flights")[0]
+
+
+def state(cluster: Cluster) -> Any:
+    """Of the first pod's container; empty as long as there is none."""
+    for pod in cluster.pods("flights"):
+        for status in pod["status"].get("containerStatuses", []):
+            return status["state"]
+    return {}

@@ -10,7 +10,7 @@ import pytest
 from tests.doubles.kubernetes.backoff import Record
 from tests.doubles.kubernetes.cluster import Cluster
 from tests.doubles.kubernetes.policy import judge
-from tests.doubles.kubernetes.samples import Clients, disruption, job, rule, service
+from tests.doubles.kubernetes.samples import SLEEP, Clients, disruption, job, rule, service
 from tests.doubles.kubernetes.timing import Timing
 
 # Leaves with 138 the first time, and with 0 when a directory of its name is there.
@@ -24,7 +24,6 @@ CODES = """
 import os, sys
 sys.exit(int(os.environ['CODES'].split()[int(os.environ['JOB_COMPLETION_INDEX'])]))
 """
-SLEEP = "import time; time.sleep(60)"
 # Worker 0 waits for worker 1 at its name.
 MEET = """
 import os, socket, time
