@@ -13,6 +13,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from typing import NoReturn
 
 from trainer import files
@@ -27,6 +28,8 @@ from trainer.run.store import Store
 
 # How old the store's view of a run may be; also what a killed machine loses beside its last steps.
 _SECONDS_BETWEEN_COPIES = 5.0
+# Where Vertex AI looks for events of a custom job that has a TensorBoard.
+_BOARD_VARIABLE = "AIP_TENSORBOARD_LOG_DIR"
 
 
 def supervise(config: TrainConfig, spec: ClusterSpec, arguments: list[str]) -> int:
@@ -45,13 +48,16 @@ def supervise(config: TrainConfig, spec: ClusterSpec, arguments: list[str]) -> i
             lambda name: evaluators(name, marks_best=marks_best) == is_evaluator,
         )
         copy.fetch(all_commits=spec.is_chief or is_evaluator)
+        board = _board(local, is_evaluator)
     except files.read_errors(ValueError, ImportError) as error:
         shutil.rmtree(local, ignore_errors=True)
         _refuse(config.output, error)
     # The others write nothing that anybody needs.
     keeps = spec.is_chief or is_evaluator
-    code = _run(arguments, {config.output: local}, _Copying(copy, config.output) if keeps else None)
-    if keeps and (why := _last_copy(copy)):
+    copies = (copy, *board)
+    between = _Copying(copies, config.output) if keeps else None
+    code = _run(arguments, {config.output: local}, between)
+    if keeps and (why := _copied(copies)):
         print(
             f"castell: error: {config.output} could not be written ({why}): the run is kept in "
             f"{local} on this machine",
@@ -66,13 +72,13 @@ def supervise(config: TrainConfig, spec: ClusterSpec, arguments: list[str]) -> i
 class _Copying:
     """Copies now and then; a store that is away is said once, and no reason to stop."""
 
-    def __init__(self, copy: RunCopy, url: str) -> None:
-        self._copy = copy
+    def __init__(self, copies: Sequence[RunCopy], url: str) -> None:
+        self._copies = copies
         self._url = url
         self._away = False
 
     def __call__(self) -> None:
-        why = _last_copy(self._copy)
+        why = _copied(self._copies)
         if why and not self._away:
             print(
                 f"castell: warning: {self._url}: {why}; what is there stays, training goes on, "
@@ -85,10 +91,22 @@ class _Copying:
         self._away = bool(why)
 
 
-def _last_copy(copy: RunCopy) -> str | None:
+def _board(run: str, is_evaluator: bool) -> tuple[RunCopy, ...]:
+    """Returns the copy of the event files that Vertex AI shows in its TensorBoard, if it does."""
+    if not (url := os.environ.get(_BOARD_VARIABLE)):
+        return ()
+
+    def owns(name: str) -> bool:
+        return evaluators(f"tensorboard/{name}", marks_best=False) == is_evaluator
+
+    return (RunCopy(Store(url), os.path.join(run, "tensorboard"), owns),)
+
+
+def _copied(copies: Sequence[RunCopy]) -> str | None:
     """Copies; returns why not, if it failed."""
     try:
-        copy.sync()
+        for copy in copies:
+            copy.sync()
     except files.read_errors() as error:
         return files.reason(error)
     return None

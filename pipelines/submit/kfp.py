@@ -166,7 +166,7 @@ def _is_driver(task: Any) -> bool:
 @contextlib.contextmanager
 def _asking(host: str, run_id: str = "") -> Iterator[None]:
     """Turns what the client raises into one line, and keeps what it prints to itself."""
-    import kfp_server_api  # type: ignore[import-untyped]
+    import kfp_server_api
     import urllib3
 
     # It warns of every try to connect.

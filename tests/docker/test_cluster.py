@@ -13,6 +13,7 @@ import pytest
 import s3fs
 import yaml
 
+from components.steps import whole_numbers
 from components.train_model.kubernetes.follow import EXIT_QUEUE_TIMEOUT
 from components.train_model.kubernetes.manifest import Plan
 from components.train_model.kubernetes.options import JobOptions
@@ -28,9 +29,11 @@ __all__ = ["start"]
 
 ROOT = Path(__file__).parents[2]
 OUTPUT = f"s3://{BUCKET}/run"
-CONFIG = {
+CONFIG: dict[str, Any] = {
     "global_batch": 96.0, "hidden": [16.0], "checkpoint_every": 100.0, "log_every": 50.0,
     "heartbeat_timeout_seconds": 3.0, "startup_deadline_seconds": 90.0, "lanes": 12.0,
+    # The rate of a step must not follow from how many there are to be.
+    "schedule": "constant",
 }  # fmt: skip
 
 
@@ -109,7 +112,11 @@ def test_workers_that_die_are_cut_off_or_lose_their_node_cost_nothing_but_time(
 ) -> None:
     """The Job's budget is one failure, which is for the kill: nothing else may count."""
     slowly = {**CONFIG, "steps_per_call": 1.0, "checkpoint_every": 50.0}
-    wanted = {"steps": 1_000_000, "config": slowly, "kubernetes": {"backoff_limit": 1.0}}
+    wanted: dict[str, Any] = {
+        "steps": 1_000_000,
+        "config": slowly,
+        "kubernetes": {"backoff_limit": 1.0},
+    }
     step = place.step(**wanted)
 
     def trains(generation: int) -> None:
@@ -141,7 +148,7 @@ def test_workers_that_die_are_cut_off_or_lose_their_node_cost_nothing_but_time(
     place.store.get(f"{BUCKET}/run/", f"{tmp_path}/run/", recursive=True)
     steps = found["step"]
     assert steps_logged(tmp_path / "run")[: steps // 50] == list(range(50, steps + 1, 50))
-    alone = {**{k: int(v) for k, v in CONFIG.items() if k != "hidden"}, "steps": steps}
+    alone = {k: v for k, v in whole_numbers(CONFIG).items() if k != "hidden"} | {"steps": steps}
     argv = flags(Dataset.open(str(tmp_path / "dataset")), tmp_path / "alone", **alone)
     start(run_main, argv, log=tmp_path / "alone.log").expect(0)
     ours, theirs = (weights(start, tmp_path / name) for name in ("run", "alone"))

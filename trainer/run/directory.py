@@ -192,7 +192,7 @@ class RunDirectory:
             ) from None
         except OSError as error:
             raise UsageError(f"{self._config}: {error.strerror}") from None
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise UsageError(f"{self._config} is damaged ({error}): choose another run") from None
         if not isinstance(config, dict):
             raise UsageError(f"{self._config} is damaged (not a mapping): choose another run")

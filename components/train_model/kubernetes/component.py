@@ -45,7 +45,8 @@ def train_model(
         workers: pods that train together.
         steps: optimizer steps in all; 0: by epochs.
         epochs: passes over the training split; 0: the trainer's default.
-        config: further keys of the trainer and of the Task, as in `castell train --config`.
+        config: further keys of the trainer and of the Task, as in `castell train --config`; `data`:
+            where the workers find the dataset, if a volume of theirs holds it.
         kubernetes: limits of the Job, such as queue_timeout_seconds.
     """
     from components.train_model.kubernetes.step import run as work

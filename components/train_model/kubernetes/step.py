@@ -30,13 +30,15 @@ def run(
     with one_line_ends():
         if workers < 1:
             raise UsageError(f"workers ({workers}): must be at least 1")
+        keys = {**whole_numbers(config), **lengths(steps, epochs)}
         plan = Plan(
             image=image,
-            data=for_pods(dataset.uri),
+            # A volume that all pods mount may hold a copy of the data, which is nearer.
+            data=keys.pop("data", None) or for_pods(dataset.uri),
             output=for_pods(run.uri),
             task=task,
             workers=workers,
-            config={**whole_numbers(config), **lengths(steps, epochs)},
+            config=keys,
             options=JobOptions(**whole_numbers(dict(kubernetes))),
             owner=_owner(os.environ),
             **_forwarded(task_config),

@@ -12,7 +12,8 @@ from components.train_model.kubernetes import look
 def pod(phase: str, index: int = 0, **status: Any) -> dict[str, Any]:
     return {
         "metadata": {
-            "name": f"job-{index}-abcde", "uid": str(index), "annotations": {look.INDEX: str(index)},
+            "name": f"job-{index}-abcde", "uid": f"uid-{index}",
+            "annotations": {look.INDEX: str(index)},
         },
         "status": {"phase": phase, **status},
     }  # fmt: skip
