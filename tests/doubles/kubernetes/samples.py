@@ -9,7 +9,13 @@ from kubernetes import client
 from tests.doubles.kubernetes.cluster import Cluster
 
 IMAGE = "python:3.11-slim"
-SLEEP = "import time; print('up'); time.sleep(60)"
+# Stops when told to, unlike the first process of a container that says nothing about signals.
+SLEEP = """
+import signal, sys, time
+signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+print('up')
+time.sleep(60)
+"""
 
 
 class Clients:

@@ -20,7 +20,6 @@ from tests.doubles.kubernetes.samples import (
     state,
 )
 
-STOPS = "import signal, sys; signal.signal(15, lambda *_: sys.exit(143)); " + SLEEP
 LOOK = """
 import socket, time
 while len(socket.if_nameindex()) > 1:
@@ -147,7 +146,7 @@ def test_a_pod_is_killed_as_for_its_memory(cluster: Cluster) -> None:
 
 def test_a_disrupted_pod_stops_in_grace_and_comes_again(cluster: Cluster) -> None:
     policy = {"rules": [disruption(), rule("FailJob", 143)]}
-    clients = start(cluster, job(STOPS, podFailurePolicy=policy))
+    clients = start(cluster, job(SLEEP, podFailurePolicy=policy))
     core, name = clients.core, cluster.running("flights", 0)
     cluster.wait(lambda: core.read_namespaced_pod_log(name, "default"))
     version = core.list_namespaced_pod("default").metadata.resource_version
