@@ -111,7 +111,10 @@ class Plan:
             "completionMode": "Indexed",
             "completions": self.workers,
             "parallelism": self.workers,
-            "backoffLimit": self.options.backoff_limit,
+            # Each index by itself: with one budget for all, every pod of a gang that starts again
+            # doubles the wait of the next start (10 s, then minutes).
+            "backoffLimitPerIndex": self.options.backoff_limit,
+            "maxFailedIndexes": 0,
             "activeDeadlineSeconds": self.options.active_deadline_seconds,
             "ttlSecondsAfterFinished": self.options.keep_seconds,
             "podFailurePolicy": {"rules": _failure_rules()},

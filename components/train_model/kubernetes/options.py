@@ -20,7 +20,7 @@ class JobOptions(BaseModel):
         7 * _DAY_SECONDS, gt=0, description="the longest that a Job may live, restarts included"
     )
     # A lost peer, a stop and a disrupted node do not count, so this is for pods out of memory.
-    backoff_limit: int = Field(3, ge=0, description="failed pods that are made again")
+    backoff_limit: int = Field(3, ge=0, description="how often a failed pod is made again")
     # Time for the checkpoint before a stop.
     grace_seconds: int = Field(120, ge=0, description="time between SIGTERM and SIGKILL")
     keep_seconds: int = Field(

@@ -104,7 +104,10 @@ def test_the_example_that_people_copy_is_what_is_made() -> None:
         assert with_name(theirs["spec"], plan.name) == ours["spec"]
     ours = plan.job()["spec"]
     theirs = with_name(job["spec"], plan.name)
-    for key in ("completionMode", "completions", "parallelism", "podFailurePolicy"):
+    for key in (
+        "completionMode", "completions", "parallelism", "podFailurePolicy",
+        "backoffLimitPerIndex", "maxFailedIndexes",
+    ):  # fmt: skip
         assert theirs[key] == ours[key]
     pod, made = (spec["template"]["spec"] for spec in (theirs, ours))
     for key in ("restartPolicy", "subdomain", "securityContext", "affinity"):
