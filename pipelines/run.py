@@ -172,10 +172,10 @@ def run_compiled(
             if stops:
                 error = console.error.removeprefix("castell: error: ")
                 raise Stopped(f"told to stop in step {step}: {error or 'it left'}") from None
-            _check_outputs(_root(place, before), console.steps[:-1])
+            check_outputs(_root(place, before), console.steps[:-1])
             raise StepFailed(step, console.error) from None
     root = _root(place, before)
-    _check_outputs(root, console.steps)
+    check_outputs(root, console.steps)
     return Finished(Path(workdir, root.name), tuple(console.steps))
 
 
@@ -185,7 +185,7 @@ def _root(place: Path, before: set[str]) -> Path:
     return place / min(new, key=_start_time)
 
 
-def _check_outputs(root: Path, steps: Sequence[str]) -> None:
+def check_outputs(root: Path, steps: Sequence[str]) -> None:
     """Raises StepFailed for a step that left nothing: DockerRunner may call it a success.
 
     (kubeflow/pipelines#13332) One that was taken from the cache has no directory.

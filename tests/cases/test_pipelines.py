@@ -1,12 +1,18 @@
-"""Faults that people reported for pipelines like ours (KP = kubeflow/pipelines)."""
+"""Faults that people reported for pipelines like ours (KP = kubeflow/pipelines).
+
+KP#13862 (a cache hit across a moved tag) is held by tests/pipelines/submit/test_images.py; KP#3364
+and #4692 (a terminated run leaves the training job running) by tests/docker/test_cluster.py.
+"""
 
 import json
+from pathlib import Path
 
 import pytest
 
 from components.steps import location
 from pipelines.cli import main
 from pipelines.compile import COMPONENTS
+from pipelines.run import EXECUTOR_OUTPUT, StepFailed, check_outputs
 from tests.components.test_steps import Artifact
 from tests.pipelines import ir
 
@@ -59,6 +65,15 @@ def test_a_failed_step_fails_the_run(tmp_path: object, capsys: pytest.CaptureFix
     out, err = capsys.readouterr()
     assert "step shard-data failed" in err
     assert "train-model" not in out
+
+
+def test_a_container_that_left_nothing_is_no_success(tmp_path: Path) -> None:
+    """KP#13332: DockerRunner may not see how a container has ended."""
+    (tmp_path / "shard-data" / "dataset").mkdir(parents=True)
+    with pytest.raises(StepFailed, match="step shard-data failed: its container has ended without"):
+        check_outputs(tmp_path, ["shard-data", "taken-from-the-cache"])
+    (tmp_path / "shard-data" / EXECUTOR_OUTPUT).write_text("{}")
+    check_outputs(tmp_path, ["shard-data"])
 
 
 def test_gcs_is_read_by_its_uri_and_never_through_the_mount() -> None:

@@ -37,6 +37,13 @@ def test_a_slip_is_told_with_its_method(
     assert not list(output.glob("checkpoints/*"))
 
 
+def test_a_serve_that_branches_on_tensors_is_none(
+    dataset: Dataset, tmp_path: Path, start: Any
+) -> None:
+    argv = flags(dataset, tmp_path / "run", steps=10, task="tests.slips:Branching")
+    start(run_main, argv, log=tmp_path / "log").expect(0)
+
+
 def test_what_cannot_be_loaded_leaves_no_run_behind(
     dataset: Dataset, tmp_path: Path, start: Any
 ) -> None:

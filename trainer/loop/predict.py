@@ -53,13 +53,18 @@ def rehearse(task: Task, strategy: tf.distribute.Strategy, columns: Columns, row
         features = named_rows("preprocess", task.preprocess(columns.named(arrays)), rows)
         served.append(task.serve(features))
 
-    @tf.function
     def once(arrays: dict[str, tf.Tensor]) -> None:
         strategy.run(one, args=(arrays,))
 
-    once.get_concrete_function(
-        strategy.experimental_distribute_values_from_function(lambda context: zeros)
-    )
+    def traced(autograph: bool) -> None:
+        tf.function(once, autograph=autograph).get_concrete_function(
+            strategy.experimental_distribute_values_from_function(lambda context: zeros)
+        )
+
+    try:  # to rewrite everybody's code takes several times as long as to trace it
+        traced(autograph=False)
+    except tf.errors.OperatorNotAllowedInGraphError:  # an `if` or `for` over tensors
+        traced(autograph=True)
     outputs = named_rows("serve", served[0], rows)
     label = columns.dataset.manifest.label
     name = label.output
