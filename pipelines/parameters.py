@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import yaml
-
+from trainer.config import document
 from trainer.errors import UsageError, suggestion
 
 _FORMS = {
@@ -16,6 +16,13 @@ _FORMS = {
     "NUMBER_INTEGER": "whole number",
     "NUMBER_DOUBLE": "number",
 }
+# Lists of text in the pipelines of this package.
+_TEXTS = ("sources", "null_values", "drop", "slices", "thresholds", "formats")
+# Parameters travel as protobuf values: doubles, and messages in at most a hundred messages.
+_WHOLE = 2**53
+_DEPTH = 32
+# What an error shows of a value.
+_SHOWN = 80
 
 
 def parse(texts: Sequence[str], declared: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
@@ -47,16 +54,30 @@ def parse(texts: Sequence[str], declared: Mapping[str, Mapping[str, Any]]) -> di
     }
 
 
-def check_thresholds(arguments: Mapping[str, Any]) -> None:
-    """Reads the rules of an argument `thresholds`, so that a wrong one costs no hours of training.
+def check(arguments: Mapping[str, Any]) -> None:
+    """Reads what a late step would refuse, so that a wrong word costs no hours of training.
 
     Raises:
-      UsageError: it is no rule.
+      UsageError: a value is none that JSON has, a threshold is no rule, a format is none, or there
+        are no workers.
     """
     from components.evaluate_model import gate
+    from components.export_model.options import FORMATS
 
+    for name, value in arguments.items():
+        _check_json(f"parameter {name}", value, ())
+    for name in _TEXTS:
+        for one in arguments.get(name, ()):
+            if not isinstance(one, str):
+                raise UsageError(f"parameter {name} ({_short(one)}): no text: quote it")
     for rule in arguments.get("thresholds", ()):
         gate.parse(rule)
+    for name in arguments.get("formats", ()):
+        if name not in FORMATS:
+            near = suggestion(str(name), list(FORMATS))
+            raise UsageError(f"parameter formats ({name}){near}: there is {', '.join(FORMATS)}")
+    if isinstance(workers := arguments.get("workers"), int) and workers < 1:
+        raise UsageError(f"parameter workers ({workers}): must be at least 1")
 
 
 def table(declared: Mapping[str, Mapping[str, Any]]) -> list[str]:
@@ -70,17 +91,48 @@ def table(declared: Mapping[str, Mapping[str, Any]]) -> list[str]:
     return lines
 
 
+def _check_json(where: str, value: Any, around: tuple[int, ...]) -> None:
+    """Refuses what YAML has and JSON has not; `around` holds the ids of what encloses the value."""
+    if id(value) in around:
+        raise UsageError(f"{where}: holds itself")
+    if len(around) > _DEPTH:
+        raise UsageError(f"{where}: nested too deeply")
+    if isinstance(value, Mapping):
+        for key, inner in value.items():
+            if not isinstance(key, str):
+                raise UsageError(f"{where}: key {_short(key)} is no text: quote it")
+            _check_json(f"{where}.{key}", inner, (*around, id(value)))
+    elif isinstance(value, list | tuple):
+        for number, inner in enumerate(value):
+            _check_json(f"{where}[{number}]", inner, (*around, id(value)))
+    elif isinstance(value, str):
+        if any("\ud800" <= letter <= "\udfff" for letter in value):
+            raise UsageError(f"{where} ({_short(value)}): is not UTF-8")
+    elif isinstance(value, int | float):
+        if not math.isfinite(value) or (isinstance(value, int) and abs(value) > _WHOLE):
+            raise UsageError(f"{where} ({_short(value)}): must be a number up to 2^53")
+    elif value is not None:
+        raise UsageError(
+            f"{where} ({_short(value)}): a {type(value).__name__}, which JSON has not: quote it to "
+            "make it text"
+        )
+
+
 def _value(name: str, values: list[str], kind: str) -> Any:
+    text = values[0]
     if kind == "LIST":
-        read = _yaml(values[0]) if len(values) == 1 and values[0].startswith("[") else values
-        return _checked(name, values[0], read, list, "a list such as [a, b]")
+        expected = "a list such as [a, b]"
+        if len(values) > 1 or not text.startswith("["):
+            return values
+        return _checked(name, text, _yaml(name, text, expected), list, expected)
     if len(values) > 1:
         raise UsageError(f"parameter {name} is given {len(values)} times, and is not a list")
-    text = values[0]
     if kind == "STRUCT":
-        return _checked(name, text, _yaml(text), dict, "a mapping such as {key: value}")
+        expected = "a mapping such as {key: value}"
+        return _checked(name, text, _yaml(name, text, expected), dict, expected)
     if kind == "BOOLEAN":
-        return _checked(name, text, _yaml(text.lower()), bool, "true or false")
+        expected = "true or false"
+        return _checked(name, text, _yaml(name, text.lower(), expected), bool, expected)
     if kind == "NUMBER_INTEGER":
         return _number(name, text, int, "a whole number")
     if kind == "NUMBER_DOUBLE":
@@ -88,16 +140,16 @@ def _value(name: str, values: list[str], kind: str) -> Any:
     return text
 
 
-def _yaml(text: str) -> Any:
+def _yaml(name: str, text: str, expected: str) -> Any:
     try:
-        return yaml.safe_load(text)
-    except yaml.YAMLError:
-        return None
+        return document.parse(text, f"parameter {name} ({_short(text)})")
+    except UsageError as error:
+        raise UsageError(f"{error}; must be {expected}") from None
 
 
 def _checked(name: str, text: str, value: Any, kind: type, expected: str) -> Any:
     if not isinstance(value, kind):
-        raise UsageError(f"parameter {name} ({text}): must be {expected}")
+        raise UsageError(f"parameter {name} ({_short(text)}): must be {expected}")
     return value
 
 
@@ -105,4 +157,9 @@ def _number(name: str, text: str, kind: Callable[[str], float], expected: str) -
     try:
         return kind(text)
     except ValueError:
-        raise UsageError(f"parameter {name} ({text}): must be {expected}") from None
+        raise UsageError(f"parameter {name} ({_short(text)}): must be {expected}") from None
+
+
+def _short(value: Any) -> str:
+    text = str(value)
+    return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…"

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from pipelines.parameters import parse
+from pipelines.parameters import check, parse
 from trainer.errors import UsageError
 
 DECLARED: dict[str, dict[str, Any]] = {
@@ -55,8 +55,42 @@ def test_a_value_is_read_by_its_type(texts: list[str], name: str, value: object)
         (["label=x", "config=7"], "must be a mapping"),
         (["label=x", "config={a"], "must be a mapping"),
         (["label=x", "sources=[a"], "must be a list"),
+        (["label=x", "config={a: 2026-13-01}"], "month must be in"),
+        (["label=x", "config={a: 1, a: 2}"], "'a' stands there twice"),
+        (["label=x", "config=" + "[" * 3000], "nested too deeply"),
     ],
 )
 def test_a_mistake_is_named(texts: list[str], says: str) -> None:
     with pytest.raises(UsageError, match=says):
         parse(texts, DECLARED)
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("epochs=nan", "epochs .nan.: must be a number"),
+        ("epochs=1e999", "epochs .inf.: must be a number"),
+        ("steps=99999999999999999999999", "must be a number up to"),
+        ("config={a: [{b: 2026-01-01}]}", r"config.a\[0\].b .2026-01-01.: a date"),
+        ("config={a: .nan}", "config.a .nan.: must be a number"),
+        ("config=&a {b: *a}", "config.b: holds itself"),
+        ("config={a: " + "[" * 40 + "]" * 40 + "}", "nested too deeply"),
+        ("sources=[1]", "sources .1.: no text"),
+        ("label=\udcff", "is not UTF-8"),
+    ],
+)
+def test_what_json_has_not_is_refused(text: str, says: str) -> None:
+    with pytest.raises(UsageError, match=says):
+        check(parse([text, *([] if text.startswith("label") else ["label=x"])], DECLARED))
+
+
+@pytest.mark.parametrize("rule", [1, ["a"], None])
+def test_a_threshold_that_is_no_text_is_refused(rule: object) -> None:
+    with pytest.raises(UsageError, match="parameter thresholds .*: no text"):
+        check({"thresholds": [rule]})
+
+
+def test_a_key_is_what_stands_there() -> None:
+    assert parse(["label=x", "config={1: 2, no: 3}"], DECLARED)["config"] == {"1": 2, "no": 3}
+    with pytest.raises(UsageError, match="key 1 is no text"):
+        check({"config": {1: 2}})

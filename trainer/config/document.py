@@ -6,7 +6,7 @@ stands there, and one that stands twice is an error.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TextIO
 
 import yaml
 
@@ -16,8 +16,10 @@ _TEXT = "tag:yaml.org,2002:str"
 _MERGE = "tag:yaml.org,2002:merge"
 
 
-def parse(text: str, name: str) -> Any:
+def parse(text: str | TextIO, name: str) -> Any:
     """Returns what the text describes; `name` is what an error calls it.
+
+    An error quotes the line of a text, but none of a stream: it may hold secrets.
 
     Raises:
       UsageError: it is no YAML, or a mapping in it has a key twice.
