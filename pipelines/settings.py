@@ -9,14 +9,16 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import io
 import os
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import yaml
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from trainer.config import document
 from trainer.errors import UsageError, suggestion
 
 DEFAULT_FILE = "castell.yaml"
@@ -25,11 +27,16 @@ SECTIONS = {
     "vertex": ("pipelines.targets.vertex.settings", "VertexSettings"),
 }
 
+# Defaults that need no word.
+_UNSAID: tuple[Any, ...] = ("", None, (), {})
+
 
 class Section(BaseModel):
-    """A target's settings: none is unknown, none changes."""
+    """A target's settings: none is unknown, none changes; errors show none with `repr=False`."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", validate_default=True)
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", validate_default=True, allow_inf_nan=False
+    )
 
 
 def model_of(target: str) -> type[Section] | None:
@@ -51,7 +58,8 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     for target in SECTIONS:
         for key, field in _fields(target).items():
             told.setdefault(key, []).append(target)
-            texts.setdefault(key, field.description or "")
+            default = "" if field.default in _UNSAID else f" [{field.default}]"
+            texts.setdefault(key, f"{field.description or ''}{default}")
     group = parser.add_argument_group(
         "settings", "also keys of castell.yaml, by target, and CASTELL_<TARGET>_<KEY>"
     )
@@ -90,7 +98,8 @@ def read(
     for key in flags:
         if key not in fields:
             raise UsageError(f"{flag(key)}: no setting of target {target}")
-    prefix = f"CASTELL_{target.upper()}_"
+    _warn_of_strangers(environ)
+    prefix = _prefix(target)
     from_environ = {
         name.removeprefix(prefix).lower(): value
         for name, value in environ.items()
@@ -112,14 +121,19 @@ def read(
                 near = suggestion(str(key), list(fields))
                 raise UsageError(f"{spell(key)}: no such setting{near}")
             where[key] = spell(key)
-            values[key] = value if spell is in_file else _read_text(spell(key), value)
+            if spell is not in_file:
+                value = _read_text(spell(key), value, fields[key].annotation)
+            values[key] = value
     try:
         return model(**values)
     except ValidationError as error:
         first = error.errors()[0]
         key = str(first["loc"][0]) if first["loc"] else ""
         said = first["msg"].removeprefix("Value error, ")
-        thing = f"{where[key]} ({values[key]})" if key in where else key or target
+        thing = where.get(key, key or target)
+        if key in where and fields[key].repr:
+            thing += f" ({values[key]})"
+        said += _form(values.get(key), fields[key].annotation) if key in where else ""
         raise UsageError(f"{thing}: {said[0].lower()}{said[1:]}") from None
 
 
@@ -133,33 +147,79 @@ def flag(key: str) -> str:
     return "--" + key.replace("_", "-")
 
 
-def _read_text(name: str, text: str) -> Any:
-    """Reads a list or a mapping out of a flag or a variable; any other text stays text."""
-    if text[:1] not in ("[", "{"):
+def _prefix(target: str) -> str:
+    return f"CASTELL_{target.upper()}_"
+
+
+def _warn_of_strangers(environ: Mapping[str, str]) -> None:
+    """Names variables that would be settings if their target were one: CASTELL_VERTX_PROJECT."""
+    keys = {key for target in SECTIONS for key in _fields(target)}
+    for name in environ:
+        _, castell, rest = name.partition("CASTELL_")
+        if not castell or name.startswith(tuple(_prefix(target) for target in SECTIONS)):
+            continue
+        target, _, key = rest.lower().partition("_")
+        if key in keys:
+            near = suggestion(target, list(SECTIONS))
+            print(f"castell: {name} is ignored: no target {target!r}{near}", file=sys.stderr)
+
+
+def _read_text(name: str, text: str, kind: Any) -> Any:
+    """Reads a list or a mapping out of a flag or a variable; any other text stays text.
+
+    Where texts are listed, or mapped to texts, commas do as well as YAML: a,b and a=1,b=2.
+    """
+    if kind is str:
         return text
-    try:
-        return yaml.safe_load(text)
-    except yaml.YAMLError:
-        raise UsageError(f"{name} ({text}): no YAML list or mapping") from None
+    if text[:1] in ("[", "{"):
+        try:
+            return document.parse(text, name)
+        except UsageError as error:
+            raise UsageError(f"{error}: no YAML list or mapping ({text[:80]})") from None
+    parts = [part.strip() for part in text.split(",")] if text else []
+    if kind == tuple[str, ...]:
+        return parts
+    pairs = [part.partition("=") for part in parts]
+    if kind == dict[str, str] and all(key and equals for key, equals, _ in pairs):
+        if len({key for key, _, _ in pairs}) < len(pairs):
+            raise UsageError(f"{name} ({text}): a key stands there twice: keep one")
+        return {key: value for key, _, value in pairs}
+    return text
+
+
+def _form(value: Any, kind: Any) -> str:
+    """Returns how a list or a mapping is written, for a text that is none."""
+    if not isinstance(value, str):
+        return ""
+    if kind == dict[str, str]:
+        return ": write KEY=VALUE,KEY=VALUE or {KEY: VALUE, …}"
+    return ": write [{KEY: VALUE, …}, …]" if getattr(kind, "__origin__", None) is tuple else ""
 
 
 def _file(file: str | None) -> dict[str, dict[str, Any]]:
     path = Path(file or DEFAULT_FILE)
-    if not path.is_file():
+    name = f"--settings {file}" if file else str(path)
+    if not path.exists():
         if file:
-            raise UsageError(f"--settings {file}: no such file")
+            raise UsageError(f"{name}: no such file")
         return {}
     try:
-        sections = yaml.safe_load(path.read_text()) or {}
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        said = " ".join(str(error).split())
-        raise UsageError(f"{path}: no YAML: {said}") from None
+        sections = document.parse(io.StringIO(path.read_text()), str(path))
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{path} is not YAML: {error.reason}") from None
+    except OSError as error:
+        raise UsageError(f"{name}: {error.strerror}: must be a file that can be read") from None
+    if sections is None:
+        return {}
     if not isinstance(sections, dict):
         raise UsageError(f"{path}: must hold sections: {', '.join(SECTIONS)}")
-    for name, section in sections.items():
-        if name not in SECTIONS:
-            near = suggestion(str(name), list(SECTIONS))
-            raise UsageError(f"{path}: no section {name!r}{near}: there are {', '.join(SECTIONS)}")
-        if not isinstance(section, dict):
-            raise UsageError(f"{path}: section {name}: must hold keys with values")
-    return sections
+    for section, content in sections.items():
+        if section not in SECTIONS:
+            near = suggestion(section, list(SECTIONS))
+            raise UsageError(
+                f"{path}: no section {section!r}{near}: there are {', '.join(SECTIONS)}"
+            )
+        if not isinstance(content, dict | None):
+            raise UsageError(f"{path}: section {section}: must hold keys with values")
+    # One with all its keys commented out holds nothing.
+    return {section: content or {} for section, content in sections.items()}

@@ -9,6 +9,10 @@ from pydantic import BaseModel, ConfigDict, Field
 from components.train_model.kubernetes.options import JobOptions
 from pipelines.settings import Section
 
+# Quantities, as Kubernetes and KFP spell them.
+_CPU = r"^[0-9]+(\.[0-9]+)?m?$"
+_MEMORY = r"^[0-9]+(\.[0-9]+)?([KMGTPE]i?)?$"
+
 
 class Toleration(BaseModel):
     """A taint that the workers' pods put up with, as Kubernetes spells it."""
@@ -28,13 +32,16 @@ class KfpSettings(Section, JobOptions):
     namespace: str = Field("", description="namespace of the runs; empty: the installation's own")
     pipeline_root: str = Field("", description="where artifacts go; empty: the cluster's default")
     service_account: str = Field("", description="service account of the steps' pods")
-    token: str = Field("", description="bearer token of the API; better in the environment")
+    token: str = Field("", repr=False, description="bearer token of the API; better in the environment")
     verify_tls: bool = Field(True, description="check the API's certificate")
     tls_ca: str = Field("", description="file with the certificate authority of the API")
     experiment: str = Field("castell", description="experiment that the runs belong to")
     console: str = Field("", description="address of the console in links; empty: that of the API")
-    cpu: str = Field("2", description="cores that each worker asks for; idle ones may be used, too")
-    memory: str = Field("4Gi", description="memory of each worker")
+    cpu: str = Field(
+        "2", pattern=_CPU,
+        description="cores that each worker asks for; idle ones may be used, too",
+    )  # fmt: skip
+    memory: str = Field("4Gi", pattern=_MEMORY, description="memory of each worker")
     accelerator: str = Field("", description="resource name, such as nvidia.com/gpu")
     accelerators: int = Field(1, gt=0, description="how many of them each worker gets")
     node_selector: dict[str, str] = Field({}, description="labels of the workers' nodes")

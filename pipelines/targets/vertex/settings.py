@@ -16,6 +16,8 @@ DiskType = Literal["pd-ssd", "pd-standard", "hyperdisk-balanced"]
 REDUCTION_SERVER = "us-docker.pkg.dev/vertex-ai-restricted/training/reductionserver:latest"
 SERVING = "us-docker.pkg.dev/vertex-ai/prediction/tf2-cpu.2-15:latest"
 WEEK_HOURS = 168.0
+# Nobody means longer, and the API cannot say much longer.
+YEAR_HOURS = 8760.0
 
 
 class NfsMount(Section):
@@ -73,8 +75,12 @@ class VertexSettings(Section):
     reduction_server_machine_type: str = Field("n1-highcpu-16", description="their machine")
     reduction_server_image: str = Field(REDUCTION_SERVER, description="their image")
     strategy: Strategy = Field("STANDARD", description="STANDARD, SPOT or FLEX_START")
-    max_wait_hours: float = Field(24.0, ge=0, description="FLEX_START waits as long; 0: for ever")
-    timeout_hours: float = Field(WEEK_HOURS, gt=0, description="training is ended after it")
+    max_wait_hours: float = Field(
+        24.0, ge=0, le=YEAR_HOURS, description="FLEX_START waits as long; 0: for ever"
+    )
+    timeout_hours: float = Field(
+        WEEK_HOURS, gt=0, le=YEAR_HOURS, description="training is ended after it"
+    )
     persistent_resource: str = Field("", description="id of machines that stand by")
     restart_on_worker_restart: bool = Field(
         True, description="restart all workers when one is restarted: they resume together"
