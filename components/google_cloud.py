@@ -17,6 +17,8 @@ from components.reach import Unreachable, is_passing
 from trainer.errors import UsageError, suggestion
 
 KNOCK_SECONDS = 10.0
+# What an error shows of an answer, which may be a web page.
+SAID = 200
 
 
 def connect(project: str, location: str, api_endpoint: str = "") -> Any:
@@ -67,6 +69,7 @@ def asking(name: str = "") -> Iterator[None]:
     """
     from google.api_core import exceptions
     from google.auth.exceptions import GoogleAuthError
+    from google.protobuf import json_format
 
     logging.disable(logging.ERROR)
     try:
@@ -79,6 +82,11 @@ def asking(name: str = "") -> Iterator[None]:
         raise kind(f"Vertex refused it ({error.code}): {flat(error.message)}") from None
     except exceptions.RetryError as error:
         raise Unreachable(f"Vertex cannot be reached: {flat(error.cause or error)}") from None
+    except json_format.ParseError as error:
+        raise UsageError(
+            "Vertex answers, but not as its API does: is api_endpoint, or a proxy, behind a login? "
+            f"({flat(error)[:SAID]})"
+        ) from None
     except GoogleAuthError as error:
         raise UsageError(f"no use of Google credentials: {flat(error)}") from None
     except OSError as error:  # all that the client's transport raises

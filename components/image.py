@@ -11,8 +11,23 @@ IMAGE = "castell:0.1.0"
 IMAGE_VARIABLE = "CASTELL_IMAGE"
 
 
+# KFP starts a step's Python as the child of a shell, which gets the platform's SIGTERM and passes
+# nothing on: a training would never know that it is to stop (tests/pipelines/test_kfp_facts.py).
+_AS_CHILD = "_KFP_RUNTIME=true python3 -m kfp.dsl.executor_main"
+_INSTEAD = "_KFP_RUNTIME=true exec python3 -m kfp.dsl.executor_main"
+
+
 def with_image(component: Any, image: str) -> Any:
-    """Returns the component with another image; the imported one stays as it is."""
+    """Returns the component with another image; the imported one stays as it is.
+
+    Its Python takes the place of the shell that starts it, so that signals reach it.
+    """
     from kfp import dsl
 
-    return dsl.component(component.python_func, base_image=image, install_kfp_package=False)
+    made = dsl.component(
+        component.python_func, base_image=image, install_kfp_package=False,
+        task_config_passthroughs=component.component_spec.task_config_passthroughs,
+    )  # fmt: skip
+    container = made.component_spec.implementation.container
+    container.command = [word.replace(_AS_CHILD, _INSTEAD) for word in container.command]
+    return made

@@ -87,6 +87,7 @@ def build(target: Target, *, image: str, workers: int) -> Any:
             sources=sources, label=label, split=split, null_values=null_values, types=types,
             drop=drop, label_kind=label_kind, seed=seed, options=shard_options,
         ).set_display_name("Shard")  # fmt: skip
+        target.reach(sharded)
         dataset = sharded.outputs["dataset"]
 
         training = target.train(

@@ -11,6 +11,7 @@ from typing import TypeVar
 # Half a second, doubled each time: a store that is away for some seconds is waited for.
 TRIES = 5
 FIRST_PAUSE_SECONDS = 0.5
+LONGEST_PAUSE_SECONDS = 15.0
 
 _Result = TypeVar("_Result")
 
@@ -20,32 +21,35 @@ def again(
     name: str,
     passing: Callable[[Exception], bool],
     reason: Callable[[Exception], str],
+    tries: int = TRIES,
 ) -> _Result:
-    """Returns what `request` returns, called up to `TRIES` times.
+    """Returns what `request` returns, called up to `tries` times.
 
     Args:
       request: may be called again after it has raised.
       name: of what is asked for; stands in the lines on stderr.
       passing: whether an error may be over soon.
       reason: says an error in a few words.
+      tries: calls in all.
 
     Raises:
       Exception: what `request` raised: the last one that is `passing`, or any other one at once.
     """
-    for number in range(1, TRIES + 1):
+    for number in range(1, tries + 1):
         try:
             return request()
         except Exception as error:
-            if number == TRIES or not passing(error):
+            if number == tries or not passing(error):
                 raise
-            pause(f"{name}: {reason(error)}", number)
+            pause(f"{name}: {reason(error)}", number, tries)
     raise AssertionError("unreachable")
 
 
-def pause(why: str, number: int) -> None:
+def pause(why: str, number: int, tries: int = TRIES) -> None:
     """Says what has failed in try `number`, and waits before the next."""
-    seconds = FIRST_PAUSE_SECONDS * 2 ** (number - 1) * random.uniform(0.5, 1.5)
+    seconds = min(FIRST_PAUSE_SECONDS * 2 ** (number - 1), LONGEST_PAUSE_SECONDS)
+    seconds *= random.uniform(0.5, 1.5)
     print(
-        f"{why}; again in {seconds:.1f} s ({number} of {TRIES} tries)", file=sys.stderr, flush=True
+        f"{why}; again in {seconds:.1f} s ({number} of {tries} tries)", file=sys.stderr, flush=True
     )
     time.sleep(seconds)

@@ -13,7 +13,9 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from typing import NoReturn
 
 from trainer import files
@@ -21,13 +23,16 @@ from trainer.cluster.crew import as_exit_code
 from trainer.cluster.spec import ClusterSpec
 from trainer.config import TrainConfig
 from trainer.errors import EXIT_DONE, EXIT_FAULT, UsageError
-from trainer.run.child import stops_passed_on
-from trainer.run.copy import RunCopy, evaluators
+from trainer.run.child import Started, stops_passed_on
+from trainer.run.copy import STATUS, RunCopy, evaluators
 from trainer.run.directory import COPIES_VARIABLE
 from trainer.run.store import Store
 
 # How old the store's view of a run may be; also what a killed machine loses beside its last steps.
 _SECONDS_BETWEEN_COPIES = 5.0
+# How often a run that says it runs is looked at again, and from when on its word is old.
+_LOOKS = 2
+_LONG_SILENT_SECONDS = 120.0
 # Where Vertex AI looks for events of a custom job that has a TensorBoard.
 _BOARD_VARIABLE = "AIP_TENSORBOARD_LOG_DIR"
 
@@ -36,14 +41,28 @@ def supervise(config: TrainConfig, spec: ClusterSpec, arguments: list[str]) -> i
     """Runs `python -m trainer` with `arguments` on a copy of the run; returns its exit code.
 
     Raises:
-      UsageError: the store cannot be read.
+      UsageError: the store cannot be read, or another process trains into it.
     """
+    # From the first look to the last copy: a stop is the trainer's business alone.
+    with stops_passed_on() as started:
+        return _supervise(config, spec, arguments, started)
+
+
+def _supervise(
+    config: TrainConfig, spec: ClusterSpec, arguments: list[str], started: Started
+) -> int:
     marks_best = config.eval_every is None
     is_evaluator = spec.role == "evaluator"
     local = tempfile.mkdtemp(prefix="castell-run-")
     try:
+        store = Store(config.output)
+        if spec.is_chief and _is_written(store, local):
+            raise UsageError(
+                f"--output {config.output}: another process is training into it: wait for it, stop "
+                "it, or choose another --output"
+            )
         copy = RunCopy(
-            Store(config.output),
+            store,
             local,
             lambda name: evaluators(name, marks_best=marks_best) == is_evaluator,
         )
@@ -52,11 +71,14 @@ def supervise(config: TrainConfig, spec: ClusterSpec, arguments: list[str]) -> i
     except files.read_errors(ValueError, ImportError) as error:
         shutil.rmtree(local, ignore_errors=True)
         _refuse(config.output, error)
+    except BaseException:
+        shutil.rmtree(local, ignore_errors=True)
+        raise
     # The others write nothing that anybody needs.
     keeps = spec.is_chief or is_evaluator
     copies = (copy, *board)
     between = _Copying(copies, config.output) if keeps else None
-    code = _run(arguments, {config.output: local}, between)
+    code = _run(arguments, {config.output: local}, between, started)
     if keeps and (why := _copied(copies)):
         print(
             f"castell: error: {config.output} could not be written ({why}): the run is kept in "
@@ -112,19 +134,49 @@ def _copied(copies: Sequence[RunCopy]) -> str | None:
     return None
 
 
-def _run(arguments: list[str], copies: dict[str, str], between: _Copying | None) -> int:
+def _is_written(store: Store, local: str) -> bool:
+    """Whether a process that lives keeps a run in `store`.
+
+    There are no locks there. A run that says it runs is watched for as long as its next word may
+    take: who was killed says nothing more.
+    """
+    there = store.names().get(STATUS)
+    if there is None:
+        return False
+    seen = os.path.join(local, STATUS)
+    store.get(STATUS, seen)
+    try:
+        with open(seen, encoding="utf-8") as file:
+            status = json.load(file)
+        silent = datetime.now(UTC) - datetime.fromisoformat(status["updated"])
+        if status["state"] != "running" or silent.total_seconds() > _LONG_SILENT_SECONDS:
+            return False
+    except (ValueError, KeyError, TypeError):
+        return False  # damaged, so by nobody who is at work
+    finally:
+        os.unlink(seen)
+    print("castell: the run there was running a moment ago: is it still?", file=sys.stderr)
+    for _ in range(_LOOKS):
+        time.sleep(_SECONDS_BETWEEN_COPIES)
+        if store.names().get(STATUS) != there:
+            return True
+    return False
+
+
+def _run(
+    arguments: list[str], copies: dict[str, str], between: _Copying | None, started: Started
+) -> int:
     """Runs the trainer to its end, copying meanwhile; returns its exit code."""
     command = [sys.executable, "-m", "trainer", *arguments]
     environment = {**os.environ, COPIES_VARIABLE: json.dumps(copies)}
-    with stops_passed_on() as started:
-        child = subprocess.Popen(command, env=environment)
-        started(child)
-        while True:
-            try:
-                return as_exit_code(child.wait(_SECONDS_BETWEEN_COPIES if between else None))
-            except subprocess.TimeoutExpired:
-                assert between is not None
-                between()
+    child = subprocess.Popen(command, env=environment)
+    started(child)
+    while True:
+        try:
+            return as_exit_code(child.wait(_SECONDS_BETWEEN_COPIES if between else None))
+        except subprocess.TimeoutExpired:
+            assert between is not None
+            between()
 
 
 def _refuse(url: str, error: Exception) -> NoReturn:

@@ -32,6 +32,9 @@ class Target(Protocol):
         epochs and config.
         """
 
+    def reach(self, task: Any) -> None:
+        """Lets the task that reads the sources get at them."""
+
     def release(self, model: Any) -> None:
         """Adds the steps that follow the export; `model` is what it made."""
 

@@ -236,5 +236,7 @@ def _right(method: str, path: str) -> tuple[str, str]:
     resource, *more = rest.partition("?")[0].split("/")
     named = bool(more)
     resource = "/".join([resource, *more[1:]]) if named else resource
-    verbs = {"POST": "create", "DELETE": "delete", "GET": "get" if named else "list"}
+    verbs = {
+        "POST": "create", "PATCH": "patch", "DELETE": "delete", "GET": "get" if named else "list",
+    }  # fmt: skip
     return verbs[method], resource

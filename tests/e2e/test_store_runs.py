@@ -88,6 +88,9 @@ def test_a_run_in_a_store_survives_its_machines(
         worker.expect(138, timeout=30)
         alone = machine(argv, slowly)
         alone.wait_for(lambda: f"resuming {URL} from step" in alone.output)
+        alone.wait_for(lambda: status()["generation"] == 1)
+        said = machine(argv, quickly).expect(2)
+        assert f"--output {URL}: another process is training into it" in said
         alone.send(signal.SIGTERM)
         alone.expect(143)
         assert (status()["state"], status()["generation"]) == ("preempted", 1)

@@ -30,7 +30,7 @@ CUSTOM = {
     "InferenceService": {"predictor"},
 }
 RIGHTS = {
-    ("batch", "jobs"): {"create", "get", "list", "watch", "delete"},
+    ("batch", "jobs"): {"create", "get", "list", "watch", "patch", "delete"},
     ("", "services"): {"create", "get", "delete"},
     ("", "pods"): {"get", "list", "watch"},
     ("", "pods/log"): {"get"},

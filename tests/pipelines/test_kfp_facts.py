@@ -8,6 +8,8 @@ from typing import NamedTuple
 import pytest
 from kfp import dsl, local
 
+from components.image import with_image
+
 
 @dsl.component(base_image="python", install_kfp_package=False)
 def named() -> NamedTuple("Verdict", passed=bool):  # type: ignore[valid-type]
@@ -58,3 +60,13 @@ def test_a_condition_on_a_named_output_is_taken_for_false(tmp_path: Path) -> Non
 def test_whole_numbers_inside_lists_and_mappings_arrive_as_floats(tmp_path: Path) -> None:
     out = output_of(numbers, tmp_path, whole=7, inside=[7], mapping={"a": 7})
     assert "7 [7.0] {'a': 7.0}" in out
+
+
+def test_a_step_s_python_is_the_child_of_a_shell_unless_it_takes_its_place() -> None:
+    """SIGTERM to a container reaches its first process alone."""
+    theirs, ours = (
+        " ".join(component.component_spec.implementation.container.command)
+        for component in (after, with_image(after, "x"))
+    )
+    assert "_KFP_RUNTIME=true python3 -m kfp.dsl.executor_main" in theirs
+    assert "_KFP_RUNTIME=true exec python3 -m kfp.dsl.executor_main" in ours

@@ -12,9 +12,11 @@ from types import FrameType
 
 _PR_SET_PDEATHSIG = 1
 
+Started = Callable[[subprocess.Popen[bytes]], None]
+
 
 @contextmanager
-def stops_passed_on() -> Iterator[Callable[[subprocess.Popen[bytes]], None]]:
+def stops_passed_on() -> Iterator[Started]:
     """Sends SIGTERM on to the child that the yielded function is told of.
 
     Also one that comes before the child is there. SIGINT is only outlived: a terminal sends it to

@@ -20,7 +20,7 @@ from trainer.run.store import Store
 
 _CHECKPOINTS = "checkpoints"
 _BEST = f"{_CHECKPOINTS}/{marks.NAME}"
-_STATUS = "status.json"
+STATUS = "status.json"
 _STEP = re.compile(rf"({_CHECKPOINTS}/step-\d+)/")
 _EVALUATORS = re.compile(r"evaluations\.jsonl$|tensorboard/[^/]+_evaluator/")
 _Stamp = tuple[int, int]
@@ -71,7 +71,7 @@ class RunCopy:
         # The status last: who reads that a run has ended looks for nothing more.
         for step in sorted(steps):
             self._take_step(steps[step], there)
-        for name in sorted(others, key=lambda name: (name == _STATUS, name)):
+        for name in sorted(others, key=lambda name: (name == STATUS, name)):
             self._take(name, there)
         for step in _by_step(self._here())[0]:
             if not self._owns(f"{step}/") and f"{step}/{commits.COMMIT_NAME}" not in there:
@@ -85,7 +85,7 @@ class RunCopy:
             # Pruned while it was copied: the next round removes what has come of it.
             with suppress(FileNotFoundError):
                 self._push_step(step, steps.get(step, []), theirs.get(step, []), here)
-        for name in sorted(others, key=lambda name: (name == _STATUS, name)):
+        for name in sorted(others, key=lambda name: (name == STATUS, name)):
             with suppress(FileNotFoundError):
                 self._give(name, here[name])
 

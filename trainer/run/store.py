@@ -34,7 +34,10 @@ class Store:
     """
 
     def __init__(self, url: str) -> None:
-        self.url = url.rstrip("/")
+        scheme, _, rest = url.partition("://")
+        self.url = f"{scheme.lower()}://{rest.rstrip('/')}"
+        if not rest.strip("/"):
+            raise ValueError("it names no bucket")
         # Another process writes there, too: a remembered listing would hide what it wrote.
         self._files, self._root = url_to_fs(self.url, use_listings_cache=False)
 

@@ -16,6 +16,9 @@ from trainer.errors import EXIT_PEER_LOST, EXIT_STOPPED, CastellError, Stopped, 
 POLL_SECONDS = 1.0
 # Retryable, as all codes above 128: there may be a place later.
 EXIT_QUEUE_TIMEOUT = 150
+_AT_WORK = ("Running", "Succeeded")
+# A pod is made, and its image there, within so long; beyond, its waiting wants a word.
+_SOON_SECONDS = 30.0
 _RESTARTS = (EXIT_PEER_LOST, EXIT_STOPPED)
 # 128 + SIGKILL, which comes from the kernel or from outside.
 _KILLED = 137
@@ -78,31 +81,46 @@ class Follower:
         self._tell_ends(look.ended(pods))
         verdict = look.verdict(job)
         if verdict is None:
-            self._check_waiting(look.waiting(pods))
+            self._check_waiting(pods)
             return False
         kind, reason, message = verdict
         if kind == "Failed":
             self._fail(reason, message, pods)
         return True
 
-    def _check_waiting(self, waiting: Sequence[look.Waiting]) -> None:
-        if not waiting:
+    def _check_waiting(self, pods: Sequence[dict[str, Any]]) -> None:
+        running = [pod for pod in pods if (pod.get("status") or {}).get("phase") in _AT_WORK]
+        missing = self._plan.workers - len(running)
+        if missing <= 0:
             self._waiting_since = None
             return
         now = self._clock()
         self._waiting_since = now if self._waiting_since is None else self._waiting_since
+        waited = now - self._waiting_since
+        waiting = look.waiting(pods)
+        if not waiting and waited > _SOON_SECONDS:
+            waiting = [self._unexplained(pods)]
         for each in waiting:
-            if each.hopeless:
+            # In the middle of a run a registry that is busy is no reason to give it up.
+            if each.hopeless and not look.has_started(pods):
                 raise UsageError(f"pod {each}: it can never start; mend that and run again")
             if str(each) not in self._told:
                 self._told.add(str(each))
                 self._say(f"waiting  pod {each}")
         limit = self._plan.options.queue_timeout_seconds
-        if limit and now - self._waiting_since > limit:
+        if limit and waited > limit:
+            why = f": {waiting[0]}" if waiting else ""
             raise QueueTimeout(
-                f"no place for {len(waiting)} of {self._plan.workers} pods in "
-                f"{limit} s (queue_timeout_seconds): {waiting[0]}; nothing is left waiting"
+                f"no place for {missing} of {self._plan.workers} pods in {limit} s "
+                f"(queue_timeout_seconds){why}; nothing is left waiting"
             )
+
+    def _unexplained(self, pods: Sequence[dict[str, Any]]) -> look.Waiting:
+        """Returns what the cluster records of a pod that is not made or does not start."""
+        pending = [pod for pod in pods if (pod.get("status") or {}).get("phase") == "Pending"]
+        name = pending[-1]["metadata"]["name"] if pending else self._plan.name
+        said = self._cluster.last_event(name) or "the cluster says nothing of it"
+        return look.Waiting(name, "does not start" if pending else "is not made", said, False)
 
     def _tell_ends(self, ended: Sequence[look.Ended]) -> None:
         new = [end for end in ended if end.uid not in self._ended]

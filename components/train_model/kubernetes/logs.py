@@ -10,6 +10,8 @@ from components.train_model.kubernetes.cluster import Cluster
 
 # What a log that has ended on the other side may still take to arrive.
 _LAST_LINES_SECONDS = 10.0
+# Between two looks at a log that has ended, or broken off.
+_PAUSE_SECONDS = 5.0
 
 
 class ChiefLog:
@@ -19,6 +21,7 @@ class ChiefLog:
         self._cluster = cluster
         self._say = say
         self._seen: set[str] = set()
+        self._closed = threading.Event()
         self._wanted: queue.SimpleQueue[str | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._work, name="chief-log", daemon=True)
         self._thread.start()
@@ -32,9 +35,20 @@ class ChiefLog:
     def close(self) -> None:
         """Returns when all lines are passed on, or after some seconds."""
         self._wanted.put(None)
+        self._closed.set()
         self._thread.join(_LAST_LINES_SECONDS)
 
     def _work(self) -> None:
         while (pod := self._wanted.get()) is not None:
-            for line in self._cluster.log(pod):
-                self._say(line)
+            self._pass_on(pod)
+
+    def _pass_on(self, pod: str) -> None:
+        """A stream breaks now and then: it is taken up again until the next pod is wanted."""
+        seen = 0
+        while True:
+            for number, line in enumerate(self._cluster.log(pod), 1):
+                if number > seen:
+                    self._say(line)
+                    seen = number
+            if not self._wanted.empty() or self._closed.wait(_PAUSE_SECONDS):
+                return

@@ -28,10 +28,16 @@ _USER = 1000
 
 @dataclass(frozen=True)
 class Owner:
-    """The pod that the step runs in: what it made goes when it goes."""
+    """What a thing goes with: the Job with the pod that its step runs in, the rest with the Job."""
 
+    api: str
+    kind: str
     name: str
     uid: str
+
+    def reference(self) -> list[dict[str, str]]:
+        """Returns `ownerReferences`."""
+        return [{"apiVersion": self.api, "kind": self.kind, "name": self.name, "uid": self.uid}]
 
 
 @dataclass(frozen=True)
@@ -68,13 +74,13 @@ class Plan:
         """The workers' addresses, by index."""
         return tuple(f"{self.name}-{i}.{self.name}:{GRPC_PORT}" for i in range(self.workers))
 
-    def service(self) -> dict[str, Any]:
+    def service(self, owner: Owner | None = None) -> dict[str, Any]:
         """Returns the headless Service that gives the pods names."""
         ports = [("grpc", GRPC_PORT), ("lifeline", LIFELINE_PORT)]
         return {
             "apiVersion": "v1",
             "kind": "Service",
-            "metadata": self._metadata(),
+            "metadata": self._metadata(owner),
             "spec": {
                 "clusterIP": "None",
                 # Workers look each other up while they start.
@@ -84,13 +90,13 @@ class Plan:
             },
         }
 
-    def network_policy(self) -> dict[str, Any]:
+    def network_policy(self, owner: Owner | None = None) -> dict[str, Any]:
         """Returns the policy that lets the Job's own pods in, and nobody else."""
         own = {"matchLabels": {LABEL: self.name}}
         return {
             "apiVersion": "networking.k8s.io/v1",
             "kind": "NetworkPolicy",
-            "metadata": self._metadata(),
+            "metadata": self._metadata(owner),
             "spec": {
                 "podSelector": own,
                 "policyTypes": ["Ingress"],
@@ -121,17 +127,13 @@ class Plan:
             "template": {"metadata": {"labels": {LABEL: self.name}}, "spec": self._pod()},
         }
         content = hashlib.sha256(json.dumps(spec, sort_keys=True).encode()).hexdigest()[:32]
-        metadata = self._metadata()
+        metadata = self._metadata(self.owner)
         metadata["annotations"] = {CONTENT: content}
         return {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": spec}
 
-    def _metadata(self) -> dict[str, Any]:
+    def _metadata(self, owner: Owner | None) -> dict[str, Any]:
         metadata: dict[str, Any] = {"name": self.name, "labels": {LABEL: self.name}}
-        if self.owner:
-            metadata["ownerReferences"] = [
-                {"apiVersion": "v1", "kind": "Pod", "name": self.owner.name, "uid": self.owner.uid}
-            ]
-        return metadata
+        return metadata | ({"ownerReferences": owner.reference()} if owner else {})
 
     def _pod(self) -> dict[str, Any]:
         return {

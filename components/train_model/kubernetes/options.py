@@ -23,7 +23,8 @@ class JobOptions(BaseModel):
     backoff_limit: int = Field(3, ge=0, description="how often a failed pod is made again")
     # Time for the checkpoint before a stop.
     grace_seconds: int = Field(120, ge=0, description="time between SIGTERM and SIGKILL")
+    # At the least as long as the step takes to see how it ended.
     keep_seconds: int = Field(
-        _DAY_SECONDS, ge=0, description="how long a finished Job stays, to be looked at"
+        _DAY_SECONDS, ge=60, description="how long a finished Job stays, to be looked at"
     )
     scratch: str = Field("10Gi", description="size of each worker's /tmp")

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
+
+from kubernetes.client.exceptions import ApiException
 
 from components.steps import Artifact, one_line_ends, whole_numbers
 from components.train_model.kubernetes import look
@@ -15,8 +19,9 @@ from components.train_model.kubernetes.cluster import Cluster
 from components.train_model.kubernetes.follow import POLL_SECONDS, Follower, QueueTimeout
 from components.train_model.kubernetes.manifest import Owner, Plan
 from components.train_model.kubernetes.options import JobOptions
+from components.train_model.launch import TrainingEnded
 from components.train_model.step import lengths, outcome
-from trainer.errors import PeerLost, Stopped, UsageError
+from trainer.errors import CastellError, PeerLost, Stopped, UsageError
 
 # Beyond the pods' own time to stop.
 _REMOVAL_SECONDS = 60
@@ -51,16 +56,42 @@ def run(
 
 
 def train(cluster: Cluster, plan: Plan) -> None:
-    """Runs the Job to its end; nothing of it is left when it is cancelled or can never run."""
-    if not _begin(cluster, plan):
-        return
+    """Runs the Job to its end; nothing of it is left when it is cancelled or can never run.
+
+    A step that only loses sight of the Job leaves it: another try takes it over.
+    """
     try:
-        Follower(cluster, plan, _say).run()
-    except (Stopped, KeyboardInterrupt, QueueTimeout, UsageError):
-        cluster.delete(plan)
+        if _begin(cluster, plan):
+            Follower(cluster, plan, _say).run()
+    except (Stopped, KeyboardInterrupt, QueueTimeout, UsageError) as error:
+        with _undisturbed():
+            _remove(cluster, plan, error)
+        raise
+    except TrainingEnded:
+        cluster.delete(plan, job=False)
         raise
     # The Job stays for a while, to be looked at; a failed one gives way to the next try.
     cluster.delete(plan, job=False)
+
+
+def _remove(cluster: Cluster, plan: Plan, why: BaseException) -> None:
+    """Deletes what is the plan's; if that fails, the first error is still the one that counts."""
+    try:
+        job = cluster.job(plan)
+        if job is None or cluster.is_made_here(job):
+            cluster.delete(plan)
+    except (CastellError, ApiException) as error:
+        _say(f"castell: warning: Job {plan.name} could not be deleted ({error}) after: {why}")
+
+
+@contextmanager
+def _undisturbed() -> Iterator[None]:
+    """A second SIGTERM would leave half of it; a platform that is tired of waiting kills."""
+    before = signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def for_pods(uri: str) -> str:
@@ -85,10 +116,12 @@ def _begin(cluster: Cluster, plan: Plan) -> bool:
         return True
     job = cluster.job(plan)
     verdict = look.verdict(job) if job else None
-    if job and cluster.is_of(job, plan) and verdict is None:
+    same = job is not None and cluster.is_of(job, plan)
+    if same and verdict is None:
         _say(f"Job {plan.name} of an earlier try is still there: this one goes on with it")
+        cluster.take_over(plan)
         return True
-    if verdict and verdict[0] == "Complete":
+    if same and verdict and verdict[0] == "Complete":
         _say(f"Job {plan.name} of an earlier try is done")
         return False
     _say(f"Job {plan.name} of an earlier try gives way to this one")
@@ -113,7 +146,7 @@ def _forwarded(task_config: Any) -> dict[str, Any]:
 
 def _owner(environ: Mapping[str, str]) -> Owner | None:
     name, uid = environ.get("KFP_POD_NAME"), environ.get("KFP_POD_UID")
-    return Owner(name, uid) if name and uid else None
+    return Owner("v1", "Pod", name, uid) if name and uid else None
 
 
 def _say(line: str) -> None:

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from components.image import with_image
 from pipelines.targets.kfp.settings import KfpSettings
 
 
@@ -26,7 +27,7 @@ class Kfp:
         from components.train_model.kubernetes.component import train_model
 
         settings = self.settings
-        make = _with_image(train_model, self.image)
+        make = with_image(train_model, self.image)
         task = make(**inputs, image=self.image, kubernetes=settings.job_options())
         task.set_cpu_request(settings.cpu).set_memory_request(settings.memory)
         # Memory is no loan: more than was asked for would be taken back by force. CPU is.
@@ -37,6 +38,10 @@ class Kfp:
         self._place(task)
         self._store(task)
         return task
+
+    def reach(self, task: Any) -> None:
+        """Lets the step read sources in the cluster's own object store."""
+        self._store(task)
 
     def release(self, model: Any) -> None:
         """Nothing follows the export."""
@@ -69,14 +74,3 @@ class Kfp:
 def target(settings: KfpSettings, *, image: str, workers: int) -> Kfp:
     """Returns the target."""
     return Kfp(settings, image)
-
-
-def _with_image(component: Any, image: str) -> Any:
-    """As `with_image`, with what the task hands on."""
-    from kfp import dsl
-
-    passed_on = component.component_spec.task_config_passthroughs
-    return dsl.component(
-        component.python_func, base_image=image, install_kfp_package=False,
-        task_config_passthroughs=passed_on,
-    )  # fmt: skip

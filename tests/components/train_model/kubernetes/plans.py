@@ -17,7 +17,7 @@ def make_plan(**changes: Any) -> Plan:
         "workers": 3,
         "config": {"global_batch": 96, "hidden": [8, 4], "class_weights": {"no": 1, "50%": 2}},
         "options": JobOptions(),
-        "owner": Owner("step-pod", "1234"),
+        "owner": Owner("v1", "Pod", "step-pod", "1234"),
         "resources": {"requests": {"cpu": "2"}, "limits": {"memory": "4Gi"}},
     }
     return Plan(**{**values, **changes})
