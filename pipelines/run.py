@@ -31,20 +31,20 @@ HELP = "run a pipeline on this machine"
 
 
 EXECUTOR_OUTPUT = "executor_output.json"
-_TRAINER_CODE = re.compile(r"training ended with exit code (\d+)")
+_CODE = re.compile(r"(?:training|its container) ended with exit code (\d+)")
 
 
 class StepFailed(CastellError):
     """A step of the pipeline ended with an error, which stands in the message.
 
-    The exit code is the trainer's own, 2 for another step's one-line error, else 1.
+    The exit code is the trainer's or its container's, 2 for another step's one-line error, else 1.
     """
 
     def __init__(self, step: str, error: str) -> None:
         expected = error.startswith("castell: error: ")
         error = error.removeprefix("castell: error: ")
         super().__init__(f"step {step} failed: {error}")
-        if code := _TRAINER_CODE.search(error):
+        if code := _CODE.search(error):
             self.exit_code = int(code[1])
         elif expected:
             self.exit_code = EXIT_USAGE
@@ -75,7 +75,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--image", help=f"image of the containers [${IMAGE_VARIABLE} or {IMAGE}]")
     parser.add_argument(
-        "--cache", action="store_true", help="skip steps that ran before with the same inputs"
+        "--cache",
+        action="store_true",
+        help="take a step that ran before in the same workdir with the same parameters as it was; "
+        "what is in files, or in a module of yours, is not looked at",
     )
     parser.add_argument(
         "--param",
@@ -106,12 +109,13 @@ def run(args: argparse.Namespace) -> int:
         )  # fmt: skip
         skipped = [step for step in Compiled.read(file).steps if step not in finished.steps]
     for step in skipped:
-        print(f"▸ {step}\n    skipped: the condition on it does not hold")
+        why = "as in an earlier run, or " if args.cache else ""
+        print(f"▸ {step}\n    skipped: {why}the condition on it does not hold")
     print(f"artifacts: {finished.root}")
     for step in finished.steps:
         made = finished.root / step
         names = sorted(p.name for p in made.iterdir() if _is_artifact(p)) if made.is_dir() else []
-        print(f"  {step}/  {'  '.join(names) or 'as in an earlier run'}")
+        print(f"  {step}/  {'  '.join(names)}")
     return 0
 
 
@@ -136,9 +140,10 @@ def run_compiled(
     """
     from kfp import components, local
 
-    declared = Compiled.read(file).parameters
+    compiled = Compiled.read(file)
+    declared = compiled.parameters
     arguments = params if isinstance(params, Mapping) else parameters.parse(params, declared)
-    parameters.check_thresholds(arguments)
+    parameters.check(arguments)
     pipeline = components.load_component_from_file(file)
     # Steps write to a pipe: without this their lines would come in blocks, at the end.
     os.environ.setdefault("PYTHONUNBUFFERED", "1")
@@ -147,11 +152,16 @@ def run_compiled(
     place = Path(workdir).resolve()
     try:
         place.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=place, prefix="."):  # it may be read-only
+            pass
     except OSError as fault:
         raise UsageError(f"--workdir {workdir}: {fault.strerror}") from None
     before = {path.name for path in place.iterdir()}
     console = Console(sys.stdout, str(place), verbose=verbose)
-    steps = load_runner(runner, arguments)
+    defaults = {
+        name: one["defaultValue"] for name, one in declared.items() if "defaultValue" in one
+    }
+    steps = load_runner(runner, {**defaults, **arguments}, compiled.images, place)
     with (
         warnings.catch_warnings(),
         contextlib.redirect_stdout(console),
@@ -180,9 +190,12 @@ def run_compiled(
 
 
 def _root(place: Path, before: set[str]) -> Path:
-    """Returns the run's own directory: the first that began after `before` was looked at."""
+    """Returns the run's own directory: the first that began after `before` was looked at.
+
+    That is `place` if no step got so far as to make it.
+    """
     new = {path.name for path in place.iterdir() if path.name[0] != "."} - before
-    return place / min(new, key=_start_time)
+    return place / min(new, key=_start_time, default="")
 
 
 def check_outputs(root: Path, steps: Sequence[str]) -> None:

@@ -9,9 +9,12 @@ from __future__ import annotations
 import contextlib
 import importlib
 import signal
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
 from types import FrameType
 from typing import Any, Protocol
+
+from trainer.errors import Stopped
 
 RUNNERS = ("subprocess", "docker")
 
@@ -29,18 +32,20 @@ class Runner(Protocol):
         """Ends whatever is left."""
 
 
-def load(name: str, arguments: Mapping[str, Any]) -> Runner:
+def load(name: str, arguments: Mapping[str, Any], images: Iterable[str], workdir: Path) -> Runner:
     """Returns the runner `name`.
 
     Args:
       name: one of `RUNNERS`.
       arguments: the pipeline's; local paths among its sources must be seen by the steps.
+      images: of the steps.
+      workdir: absolute; where the run's directory will stand.
 
     Raises:
       UsageError: it cannot run here.
     """
     module: Any = importlib.import_module(f"pipelines.runners.{name}")
-    runner: Runner = module.runner(arguments)
+    runner: Runner = module.runner(arguments, images, workdir)
     return runner
 
 
@@ -48,19 +53,24 @@ def load(name: str, arguments: Mapping[str, Any]) -> Runner:
 def stops_passed_on(runner: Runner) -> Iterator[list[int]]:
     """Stops the step when this process is told to stop; yields the signals seen.
 
-    Between two steps it raises KeyboardInterrupt instead.
+    Raises:
+      Stopped: the signal came between two steps, and the next one has not begun.
     """
     seen: list[int] = []
+    interruptible = True
 
     def pass_on(signum: int, frame: FrameType | None) -> None:
         seen.append(signum)
-        if not runner.stop():
+        if not runner.stop() and interruptible:
             raise KeyboardInterrupt  # between two steps: the next one must not begin
 
     before = {n: signal.signal(n, pass_on) for n in (signal.SIGTERM, signal.SIGINT)}
     try:
         yield seen
+    except KeyboardInterrupt:
+        raise Stopped("told to stop between two steps") from None
     finally:
+        interruptible = False
+        runner.close()
         for signum, handler in before.items():
             signal.signal(signum, handler)
-        runner.close()
