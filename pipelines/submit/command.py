@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 import sys
 import tempfile
 from collections.abc import Iterable
@@ -12,7 +13,7 @@ from typing import Any
 from pipelines import parameters, settings
 from pipelines.compile import PIPELINES, compile_to
 from pipelines.compiled import Compiled
-from pipelines.submit import images
+from pipelines.submit import cron, images
 from pipelines.submit.choices import choices, described
 from pipelines.submit.follow import POLL_SECONDS, NoQuota, follow
 from pipelines.submit.platform import SENT, TARGETS, Platform, Request, connect
@@ -20,6 +21,7 @@ from pipelines.submit.show import printable, recorder
 from trainer.errors import EXIT_INTERRUPTED, Stopped, UsageError, suggestion
 
 HELP = "run a pipeline on KFP or Vertex AI"
+LONGEST_POLL_SECONDS = 86_400.0
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -49,15 +51,27 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def add_poll_flag(parser: argparse.ArgumentParser) -> None:
     """Declares how often a run is looked at."""
     parser.add_argument(
-        "--poll-seconds", type=float, default=POLL_SECONDS, help=f"between looks [{POLL_SECONDS:g}]"
-    )
+        "--poll-seconds", type=_poll_seconds, default=POLL_SECONDS, metavar="SECONDS",
+        help=f"between looks [{POLL_SECONDS:g}]",
+    )  # fmt: skip
+
+
+def _poll_seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = math.nan
+    if not 0 <= seconds <= LONGEST_POLL_SECONDS:
+        raise UsageError(f"--poll-seconds ({text}): must be 0 to {LONGEST_POLL_SECONDS:g}")
+    return seconds
 
 
 def run(args: argparse.Namespace) -> int:
     """Sends the pipeline and prints where it can be seen."""
     check_target(args.target)
-    if args.wait and (args.cron or args.show):
+    if args.wait and (args.cron is not None or args.show):
         raise UsageError("--wait follows one run: leave --cron and --show out")
+    times = None if args.cron is None else cron.read(args.cron, args.target)
     read = settings.read(args.target, settings.given_flags(args), file=args.settings)
     tries = choices(read) if args.wait and not _is_file(args.pipeline) else [read]
     wanted = getattr(read, "fallbacks", ())
@@ -68,10 +82,10 @@ def run(args: argparse.Namespace) -> int:
         )
     requests = _requests(args, tries)
     if args.show:
-        _show(args.target, tries[0], requests[0], args.cron)
+        _show(args.target, tries[0], requests[0], times)
         return 0
-    if args.cron:
-        sent = connect(args.target, tries[0]).schedule(requests[0], args.cron)
+    if times:
+        sent = connect(args.target, tries[0]).schedule(requests[0], times)
         print(f"schedule {sent.id}\n{sent.link}")
         return 0
     return _submit(args, tries, requests)
@@ -81,7 +95,13 @@ def _requests(args: argparse.Namespace, tries: list[Any]) -> list[Request]:
     """Returns what is sent for every try; all are checked before the first is sent."""
     compiled = [_compiled(args, read) for read in tries]
     given = parameters.parse(args.param, compiled[0].parameters)
-    parameters.check_thresholds(given)
+    parameters.check(given)
+    for source in given.get("sources", ()):
+        if "://" not in str(source):
+            raise UsageError(
+                f"parameter sources ({source}): a file of this machine; copy it to where the "
+                "cluster's steps can read it, and name it as gs://… or s3://…"
+            )
     found = digests(compiled[0].images, required=args.require_digest)
     pinned = [one.with_images(found) for one in compiled]
     if args.no_cache:
@@ -181,7 +201,7 @@ def _compiled(args: argparse.Namespace, read: Any) -> Compiled:
         return Compiled.read(file)
 
 
-def _show(target: str, read: Any, request: Request, cron: str | None) -> None:
+def _show(target: str, read: Any, request: Request, times: str | None) -> None:
     """Prints the requests that change something, as the client makes them."""
     with recorder() as recorded:
         if target == "kfp":
@@ -190,8 +210,8 @@ def _show(target: str, read: Any, request: Request, cron: str | None) -> None:
             address = read.api_endpoint or f"https://{read.location}-aiplatform.googleapis.com"
             moved = {"api_endpoint": recorded.address, "experiment": ""}
         platform = connect(target, read.model_copy(update=moved))
-        if cron:
-            platform.schedule(request, cron)
+        if times:
+            platform.schedule(request, times)
         else:
             platform.submit(request)
     if read.experiment:

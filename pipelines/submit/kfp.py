@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import logging
+import re
 import tempfile
 import warnings
 from collections.abc import Iterator
@@ -16,8 +17,10 @@ from components.reach import Unreachable, is_passing
 from pipelines.submit.platform import Request, Run, Sent, State, Task
 from trainer.errors import UsageError
 
-# KFP's cron begins with seconds; people's does not.
-CRON_FIELDS = (5, 6)
+# What an HTTP header may hold of a token.
+_TOKEN = re.compile(r"[!-~]*")
+# What an error shows of an answer, which may be a web page.
+_SAID = 300
 _STATES: dict[str, State] = {
     "RUNTIME_STATE_UNSPECIFIED": "pending",
     "PENDING": "pending",
@@ -40,14 +43,18 @@ class KfpPlatform:
             raise UsageError(
                 f"host ({settings.host}): must be the address of the KFP API, http://… or https://…"
             )
+        if not _TOKEN.fullmatch(settings.token):
+            raise UsageError(
+                "token: holds a space, a line break or a letter that no token has (it is not shown)"
+            )
         self._settings = settings
         self._host = settings.host.rstrip("/")
         self._console = (settings.console or settings.host).rstrip("/")
         with _asking(self._host), warnings.catch_warnings():
             warnings.simplefilter("ignore", FutureWarning)  # "only works with 2.0 and later"
-            import kfp
+            from pipelines.submit.kfp_client import Client
 
-            self._client = kfp.Client(
+            self._client = Client(
                 host=self._host,
                 existing_token=settings.token or None,
                 ssl_ca_cert=settings.tls_ca or None,
@@ -65,26 +72,23 @@ class KfpPlatform:
                 pipeline_root=self._settings.pipeline_root or None,
                 service_account=self._settings.service_account or None,
             )
+            _expect(made.run_id)
         return Sent(made.run_id, self._link(f"runs/details/{made.run_id}"))
 
     def schedule(self, request: Request, cron: str) -> Sent:
         """Makes a recurring run; one that is late is not made up for."""
-        fields = len(cron.split())
-        if "=" in cron:
-            raise UsageError(f"--cron '{cron}': KFP knows no time zone there; it counts in UTC")
-        if fields not in CRON_FIELDS:
-            raise UsageError(f"--cron '{cron}': must be 5 fields, such as '30 2 * * *'")
         with self._package(request) as (file, experiment), _asking(self._host):
             made = self._client.create_recurring_run(
                 experiment,
                 job_name=_name(request),
-                cron_expression=cron if fields == max(CRON_FIELDS) else f"0 {cron}",
+                cron_expression=cron,
                 no_catchup=True,
                 params=dict(request.parameters),
                 pipeline_package_path=file,
                 pipeline_root=self._settings.pipeline_root or None,
                 service_account=self._settings.service_account or None,
             )
+            _expect(made.recurring_run_id)
         return Sent(
             made.recurring_run_id, self._link(f"recurringrun/details/{made.recurring_run_id}")
         )
@@ -98,6 +102,7 @@ class KfpPlatform:
         """Returns the state of a run; tasks without a pod (the DAG itself) are left out."""
         with _asking(self._host, run_id):
             found = self._client.get_run(run_id)
+            _expect(found.run_id)
         details = found.run_details.task_details if found.run_details else None
         tasks = tuple(
             Task(task.display_name, _STATES.get(task.state, "pending"), _message(task.error))
@@ -118,6 +123,7 @@ class KfpPlatform:
         """Yields the lines of the step's pods."""
         with _asking(self._host, run_id):
             found = self._client.get_run(run_id)
+            _expect(found.run_id)
         details = (found.run_details.task_details if found.run_details else None) or ()
         pods = [
             pod.pod_name
@@ -145,6 +151,7 @@ class KfpPlatform:
                 experiment = self._client.create_experiment(
                     self._settings.experiment, namespace=self._settings.namespace or None
                 )
+                _expect(experiment.experiment_id)
             yield str(file), experiment.experiment_id
 
     def _link(self, place: str) -> str:
@@ -153,6 +160,14 @@ class KfpPlatform:
 
 def _name(request: Request) -> str:
     return request.name or f"{request.compiled.name} {datetime.now():%Y-%m-%d %H:%M:%S}"
+
+
+def _expect(made: str | None) -> None:
+    """Refuses an answer without the id of what was asked for."""
+    from pipelines.submit.kfp_client import NoAnswerOfKfp
+
+    if not made:
+        raise NoAnswerOfKfp
 
 
 def _message(error: Any) -> str:
@@ -169,6 +184,8 @@ def _asking(host: str, run_id: str = "") -> Iterator[None]:
     import kfp_server_api
     import urllib3
 
+    from pipelines.submit.kfp_client import NoAnswerOfKfp
+
     # It warns of every try to connect.
     logging.getLogger("urllib3").setLevel(logging.ERROR)
     try:
@@ -178,8 +195,16 @@ def _asking(host: str, run_id: str = "") -> Iterator[None]:
         if error.status == 404 and run_id:
             raise UsageError(f"{run_id}: KFP at {host} knows no such run or schedule") from None
         said = " ".join(str(error.body or error.reason).split())
+        said = said if len(said) <= _SAID else f"{said[:_SAID]}…"
+        if error.status in (401, 403):
+            said += "; look at the token (--token, CASTELL_KFP_TOKEN) and what it may do"
         kind = Unreachable if is_passing(error.status) else UsageError
         raise kind(f"KFP at {host} refused it ({error.status}): {said}") from None
+    except (NoAnswerOfKfp, UnicodeDecodeError):
+        raise UsageError(
+            f"host ({host}): answers, but not as the KFP API does: is it behind a login? a token "
+            "(--token, CASTELL_KFP_TOKEN) or another address may get past it"
+        ) from None
     except (urllib3.exceptions.HTTPError, OSError) as error:
         reason = getattr(error, "reason", None) or error
         raise Unreachable(f"KFP at {host} cannot be reached: {reason}") from None

@@ -70,7 +70,7 @@ class Platform(Protocol):
         """Starts a run."""
 
     def schedule(self, request: Request, cron: str) -> Sent:
-        """Starts a run at the times of `cron`, until the schedule is removed."""
+        """Starts a run at the times of `cron` (see `cron.read`), until the schedule is removed."""
 
     def unschedule(self, schedule_id: str) -> None:
         """Removes a schedule."""

@@ -20,7 +20,6 @@ from trainer.errors import UsageError
 CONSOLE = "https://console.cloud.google.com/vertex-ai/locations"
 LOGGING = "https://logging.googleapis.com"
 LOG_PAGE = 1000
-CRON_FIELDS = 5
 _RUN_STATES: dict[str, State] = {
     "QUEUED": "pending",
     "PENDING": "pending",
@@ -74,11 +73,6 @@ class VertexPlatform:
 
     def schedule(self, request: Request, cron: str) -> Sent:
         """Makes a schedule of pipeline jobs, one at a time."""
-        fields = [field for field in cron.split() if not field.startswith(("TZ=", "CRON_TZ="))]
-        if len(fields) != CRON_FIELDS:
-            raise UsageError(
-                f"--cron '{cron}': must be 5 fields, such as '30 2 * * *' or 'TZ=Europe/Paris 30 …'"
-            )
         s = self._settings
         if s.reserved_ip_ranges:
             raise UsageError("--cron: Vertex's client leaves reserved_ip_ranges out of schedules")
@@ -188,7 +182,10 @@ class VertexPlatform:
                 raise UsageError(
                     f"Cloud Logging refused it ({answer.status_code}): {answer.reason}"
                 )
-            page = answer.json()
+            try:
+                page = dict(answer.json())
+            except (ValueError, TypeError):
+                raise UsageError(f"{url} answers, but not as Cloud Logging does") from None
             for entry in page.get("entries", ()):
                 payload = entry.get("jsonPayload", {})
                 yield str(entry.get("textPayload") or payload.get("message", "")).rstrip("\n")

@@ -214,3 +214,73 @@ def test_every_step_s_image_is_the_one_asked_for(kfp: Kfp) -> None:
     executors = spec.get("pipeline_spec", spec)["deploymentSpec"]["executors"]
     assert len(executors) == 4
     assert {e["container"]["image"] for e in executors.values()} == {os.environ["CASTELL_IMAGE"]}
+
+
+@pytest.mark.parametrize(
+    ("more", "says"),
+    [
+        (("--cron", ""), "--cron '': must be 5 fields"),
+        (("--cron", "99 99 99 99 99"), "minute (99): must be"),
+        (("--wait", "--poll-seconds", "-1"), "--poll-seconds (-1): must be 0 to"),
+        (("--wait", "--poll-seconds", "nan"), "--poll-seconds (nan): must be 0 to"),
+        (("--token", "SECRET\nX"), "token: holds a space, a line break"),
+        (("--token", "SECRETé€"), "token: holds a space, a line break"),
+    ],
+)
+def test_a_wrong_flag_is_refused_before_any_request(
+    kfp: Kfp, more: tuple[str, ...], says: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert submit("kfp", *more) == 2
+    out, err = capsys.readouterr()
+    assert says in err
+    assert "SECRET" not in out + err
+    assert err.count("\n") == 1
+    assert not kfp.asked
+
+
+@pytest.mark.parametrize("page", ["<html>log in</html>", "null", "", [], {}])
+def test_a_login_page_is_no_answer(
+    kfp: Kfp, page: object, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    answers = kfp.handle
+
+    def handle(asked: Asked) -> tuple[int, dict[str, str], Any]:
+        return answers(asked) if asked.path.endswith("healthz") and late else (200, {}, page)
+
+    monkeypatch.setattr(kfp, "handle", handle)
+    for late in (False, True):
+        for command in (lambda: submit("kfp"), lambda: castell("status", new_id(1))):
+            assert command() == 2
+            out, err = capsys.readouterr()
+            assert f"host ({kfp.address}): answers, but not as the KFP API does" in err
+            assert not out
+            assert err.count("\n") == 1
+
+
+def test_a_login_page_ends_the_wait(
+    kfp: Kfp, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    answers = kfp.handle
+
+    def handle(asked: Asked) -> tuple[int, dict[str, str], Any]:
+        is_look = asked.method == "GET" and "/runs/" in asked.path
+        return (200, {}, "<html>") if is_look else answers(asked)
+
+    monkeypatch.setattr(kfp, "handle", handle)
+    assert submit("kfp", "--wait", "--poll-seconds", "0.1") == 2
+    assert "not as the KFP API does" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("status", "asks"), [(401, 1), (403, 1), (404, 1), (503, 3)])
+def test_a_refusal_on_connecting_keeps_its_status(
+    kfp: Kfp, status: int, asks: int, monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    monkeypatch.setattr("time.sleep", lambda seconds: None)
+    monkeypatch.setattr(kfp, "handle", lambda asked: (status, {}, "no " * 1000))
+    assert submit("kfp") == 2
+    err = capsys.readouterr().err
+    assert f"refused it ({status}): no no" in err
+    assert ("look at the token" in err) == (status in (401, 403))
+    assert len(err) < 600
+    assert len(kfp.asked) == asks

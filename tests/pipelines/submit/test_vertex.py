@@ -290,3 +290,35 @@ def test_what_the_client_gives_up_is_worth_another_look() -> None:
         raise RetryError("gave up", OSError("no route"))  # type: ignore[no-untyped-call]
     with pytest.raises(Unreachable, match=r"refused it \(503\): busy"), asking():
         raise ServiceUnavailable("busy")  # type: ignore[no-untyped-call]
+
+
+def test_a_login_page_is_no_answer(
+    vertex: Vertex, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(vertex, "handle", lambda asked: (200, {}, "<html>log in</html>"))
+    for command in (lambda: submit("vertex"), lambda: castell("status", "a-run")):
+        assert command() == 2
+        out, err = capsys.readouterr()
+        assert "Vertex answers, but not as its API does" in err
+        assert not out
+        assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("more", "says"),
+    [
+        (("--param", "config={a: .nan}"), "config.a (nan): must be a number"),
+        (("--param", "config={a: 2026-01-01}"), "config.a (2026-01-01): a date"),
+        (("--cron", ""), "must be 5 fields"),
+        (("--cron", "TZ=Nowhere 1 2 3 4 5"), "no time zone 'Nowhere'"),
+    ],
+)
+def test_what_vertex_could_not_take_is_refused_before_any_request(
+    vertex: Vertex, more: tuple[str, ...], says: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    params = ("sources=gs://bucket/flights.csv", "label=late")
+    assert submit("vertex", *more, params=params) == 2
+    err = capsys.readouterr().err
+    assert says in err
+    assert err.count("\n") == 1
+    assert not vertex.asked
