@@ -36,9 +36,35 @@ class Compiled:
             spec, *others = yaml.safe_load_all(Path(file).read_text())
             if not {"root", "components", "pipelineInfo"} <= set(spec) or len(others) > 1:
                 raise ValueError
+            found = cls(file, spec, (others[0] or {}) if others else {})
+            found._walk()
         except (ValueError, TypeError, yaml.YAMLError):
             raise UsageError(f"{file} is not a compiled pipeline") from None
-        return cls(file, spec, others[0] if others else {})
+        except (AttributeError, KeyError, IndexError, RecursionError) as error:
+            raise UsageError(
+                f"{file} is not a compiled pipeline, or edited since: compile it again "
+                f"({type(error).__name__}: {error})"
+            ) from None
+        except OSError as error:
+            raise UsageError(f"{file}: {error.strerror}") from None
+        return found
+
+    def _walk(self) -> None:
+        """Reads all that is ever read of it, and all that KFP's message of a pipeline holds."""
+        from google.protobuf import json_format
+        from kfp.pipeline_spec import pipeline_spec_pb2
+
+        inputs = self.spec["root"].get("inputDefinitions", {})
+        for declared in inputs.get("parameters", {}).values():
+            str(declared["parameterType"])
+        # Each raises what `read` turns into its line.
+        str(self.name), list(self.steps), dict(self.platform)
+        self.with_images({}).without_cache()
+        try:
+            message = pipeline_spec_pb2.PipelineSpec()
+            json_format.ParseDict(self.spec, message, ignore_unknown_fields=True)
+        except json_format.ParseError as error:
+            raise KeyError(" ".join(str(error).split())) from None
 
     @property
     def name(self) -> str:

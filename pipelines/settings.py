@@ -121,9 +121,10 @@ def read(
                 near = suggestion(str(key), list(fields))
                 raise UsageError(f"{spell(key)}: no such setting{near}")
             where[key] = spell(key)
-            if spell is not in_file:
-                value = _read_text(spell(key), value, fields[key].annotation)
-            values[key] = value
+            is_text = spell is not in_file
+            values[key] = (
+                _read_text(spell(key), value, fields[key].annotation) if is_text else value
+            )
     try:
         return model(**values)
     except ValidationError as error:

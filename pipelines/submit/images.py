@@ -35,6 +35,7 @@ _MANIFESTS = ", ".join(
 )
 _DOCKER_HUB = "registry-1.docker.io"
 _DOCKER_HUB_KEY = "https://index.docker.io/v1/"
+_TOKEN = re.compile(r"[!-~]+")
 _CHALLENGE = re.compile(r'(\w+)="([^"]*)"')
 
 
@@ -121,6 +122,8 @@ def _authorization(reference: Reference, challenge: str) -> str:
     if kind.lower() != "bearer":
         return basic
     fields = dict(_CHALLENGE.findall(rest))
+    if not fields.get("realm", "").startswith(("http://", "https://")):
+        raise Unresolved("the registry does not say where it gives tokens")
     query = {k: fields[k] for k in ("service", "scope") if k in fields}
     query.setdefault("scope", f"repository:{reference.repository}:pull")
     request = urllib.request.Request(f"{fields['realm']}?{urllib.parse.urlencode(query)}")
@@ -128,22 +131,36 @@ def _authorization(reference: Reference, challenge: str) -> str:
         request.add_header("Authorization", basic)
     with urllib.request.urlopen(request, timeout=TIMEOUT_SECONDS) as answer:
         given = json.load(answer)
-    return f"Bearer {given.get('token') or given['access_token']}"
+    token = _within(given, "token") or _within(given, "access_token")
+    # Not shown if it is none: it may be one that a line break has got into.
+    if not (isinstance(token, str) and _TOKEN.fullmatch(token)):
+        raise Unresolved("the registry's login gives no token")
+    return f"Bearer {token}"
 
 
 def _login(registry: str) -> str:
     """Returns `user:password` of a registry, as docker keeps it; empty if it keeps none."""
     directory = os.environ.get("DOCKER_CONFIG") or str(Path.home() / ".docker")
     try:
-        config: dict[str, Any] = json.loads(Path(directory, "config.json").read_text())
+        config = json.loads(Path(directory, "config.json").read_text())
     except (OSError, ValueError):
         return ""
     name = _DOCKER_HUB_KEY if registry == _DOCKER_HUB else registry
-    helper = config.get("credHelpers", {}).get(name) or config.get("credsStore")
-    if helper:
+    helper = _within(config, "credHelpers", name) or _within(config, "credsStore")
+    if isinstance(helper, str) and helper:
         return _from_helper(helper, name)
-    kept = config.get("auths", {}).get(name, {}).get("auth", "")
-    return base64.b64decode(kept).decode()
+    kept = _within(config, "auths", name, "auth")
+    try:
+        return base64.b64decode(kept).decode() if isinstance(kept, str) else ""
+    except ValueError:
+        return ""
+
+
+def _within(document: Any, *keys: str) -> Any:
+    """Returns what stands under keys in nested mappings, None if one is none."""
+    for key in keys:
+        document = document.get(key) if isinstance(document, dict) else None
+    return document
 
 
 def _from_helper(helper: str, name: str) -> str:
@@ -154,5 +171,5 @@ def _from_helper(helper: str, name: str) -> str:
         )  # fmt: skip
         found = json.loads(done.stdout)
         return f"{found['Username']}:{found['Secret']}"
-    except (OSError, subprocess.SubprocessError, ValueError, KeyError):
+    except (OSError, subprocess.SubprocessError, ValueError, KeyError, TypeError):
         return ""

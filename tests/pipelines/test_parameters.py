@@ -86,7 +86,7 @@ def test_what_json_has_not_is_refused(text: str, says: str) -> None:
 
 @pytest.mark.parametrize("rule", [1, ["a"], None])
 def test_a_threshold_that_is_no_text_is_refused(rule: object) -> None:
-    with pytest.raises(UsageError, match="parameter thresholds .*: no text"):
+    with pytest.raises(UsageError, match=r"parameter thresholds .*: no text"):
         check({"thresholds": [rule]})
 
 

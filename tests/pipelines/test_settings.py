@@ -161,11 +161,11 @@ def test_a_directory_is_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
 
 def test_a_variable_of_no_target_is_named(capsys: pytest.CaptureFixture[str]) -> None:
-    read(CASTELL_VERTX_API_ENDPOINT="x")
+    read(CASTELL_VERTX_PROJECT="x")
     said = capsys.readouterr().err
     assert said == (
-        "castell: CASTELL_VERTX_API_ENDPOINT is ignored: no target 'vertx', did you mean 'vertex'?\n"
+        "castell: CASTELL_VERTX_PROJECT is ignored: no target 'vertx', did you mean 'vertex'?\n"
     )
     ours = ("IMAGE", "WORKER_HOSTS", "RUN_COPIES", "DOCKER", "GOLDEN", "KFP_HOST")
-    read(**{f"CASTELL_{name}": "x" for name in ours})
+    settings.read("vertex", {}, environ={f"CASTELL_{name}": "x" for name in ours})
     assert not capsys.readouterr().err

@@ -32,7 +32,9 @@ class KfpSettings(Section, JobOptions):
     namespace: str = Field("", description="namespace of the runs; empty: the installation's own")
     pipeline_root: str = Field("", description="where artifacts go; empty: the cluster's default")
     service_account: str = Field("", description="service account of the steps' pods")
-    token: str = Field("", repr=False, description="bearer token of the API; better in the environment")
+    token: str = Field(
+        "", repr=False, description="bearer token of the API; better in the environment"
+    )
     verify_tls: bool = Field(True, description="check the API's certificate")
     tls_ca: str = Field("", description="file with the certificate authority of the API")
     experiment: str = Field("castell", description="experiment that the runs belong to")

@@ -29,6 +29,9 @@ class Vertex:
         """Returns the task of the training job."""
         return custom_job(component, self.settings, self.fixed_workers)(**{**inputs, "workers": 1})
 
+    def reach(self, task: Any) -> None:
+        """Every step has the pipeline's own account."""
+
     def release(self, model: Any) -> None:
         """Registers and deploys the model, if the settings name it and an endpoint."""
         release(model, self.settings, self.image)

@@ -127,7 +127,7 @@ def test_what_cannot_be_had_is_said_or_refused(
         "--image",
         f"{host(registry)}/team/other:1",
         "--param",
-        "sources=x",
+        "sources=gs://b/x",
         "--param",
         "label=y",
     ]
@@ -136,3 +136,47 @@ def test_what_cannot_be_had_is_said_or_refused(
     assert said in capsys.readouterr().err
     assert main([*argv, "--require-digest"]) == 2
     assert "castell: error: image" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("challenge", "answer", "says"),
+    [
+        ("Bearer service=x", {}, "does not say where it gives tokens"),
+        ('Bearer realm="file:///etc/passwd"', {}, "does not say where it gives tokens"),
+        ('Bearer realm="{}/token"', {}, "gives no token"),
+        ('Bearer realm="{}/token"', [], "gives no token"),
+        ('Bearer realm="{}/token"', {"token": ["SECRET"]}, "gives no token"),
+        ('Bearer realm="{}/token"', {"token": "SECRET\nX"}, "gives no token"),
+        ('Bearer realm="{}/token"', "no JSON", "Expecting value"),
+        ("", {}, "not allowed"),
+    ],
+)
+def test_an_odd_login_of_a_registry_is_named(
+    registry: Registry, challenge: str, answer: Any, says: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def handle(asked: Asked) -> tuple[int, dict[str, str], Any]:
+        if asked.path == "/token":
+            return 200, {}, answer
+        return 401, {"WWW-Authenticate": challenge.replace("{}", registry.address)}, {}
+
+    monkeypatch.setattr(registry, "handle", handle)
+    with pytest.raises(images.Unresolved, match=says) as raised:
+        images.resolve(f"{host(registry)}/{TAGGED}")
+    assert "SECRET" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        '{"auths": null, "credHelpers": []}',
+        "[]",
+        '{"auths": {"%s": {"auth": "no base64"}}}',
+        '{"auths": {"%s": {"auth": 1}}}',
+        '{"credsStore": ["x"]}',
+    ],
+)
+def test_odd_credentials_of_docker_are_none(
+    registry: Registry, config: str, tmp_path: Path
+) -> None:
+    (tmp_path / "config.json").write_text(config.replace("%s", host(registry)))
+    assert images.resolve(f"{host(registry)}/{TAGGED}").endswith(DIGEST)
