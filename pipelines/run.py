@@ -186,13 +186,13 @@ def run_compiled(
             raise StepFailed(step, console.error) from None
     root = _root(place, before)
     check_outputs(root, console.steps)
-    return Finished(Path(workdir, root.name), tuple(console.steps))
+    return Finished(Path(workdir, root.relative_to(place)), tuple(console.steps))
 
 
 def _root(place: Path, before: set[str]) -> Path:
     """Returns the run's own directory: the first that began after `before` was looked at.
 
-    That is `place` if no step got so far as to make it.
+    That is `place` if no step made one: all were taken from the cache, or none could start.
     """
     new = {path.name for path in place.iterdir() if path.name[0] != "."} - before
     return place / min(new, key=_start_time, default="")

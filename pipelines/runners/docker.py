@@ -103,7 +103,7 @@ class Docker:
     def _run(
         self, client: Any, image: str, command: list[str], volumes: Mapping[str, Any], **more: Any
     ) -> int:
-        """Runs a step's container and returns its exit code; says what a signal's code means."""
+        """Runs a step's container and returns its exit code; says so if others have ended it."""
         self._in_step = True
         if self._told:
             raise KeyboardInterrupt
@@ -117,7 +117,7 @@ class Docker:
             for line in _lines(container.logs(stream=True, follow=True)):
                 print(line)
             code = int(container.wait()["StatusCode"])
-            if code > _SIGNALS_FROM:
+            if code > _SIGNALS_FROM and not self._told:
                 container.reload()
                 print(_ended(code, out_of_memory=container.attrs["State"]["OOMKilled"]))
         except _ENGINE_FAULTS as error:
