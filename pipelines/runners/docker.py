@@ -180,7 +180,8 @@ def _said(error: Exception) -> str:
 
 def _labelled(client: Any, label: str, value: str) -> list[Any]:
     """Returns the containers with a label, those too that have ended or not begun."""
-    found: list[Any] = client.containers.list(all=True, filters={"label": f"{label}={value}"})
+    filters = {"label": f"{label}={value}"}
+    found: list[Any] = client.containers.list(all=True, filters=filters, ignore_removed=True)
     return found
 
 
