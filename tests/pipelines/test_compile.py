@@ -42,7 +42,7 @@ def test_export_waits_for_the_verdict(target: str) -> None:
 
 
 @pytest.mark.parametrize("target", ["kfp", "vertex"])
-def test_targets_differ_in_the_training_step_alone(target: str) -> None:
+def test_targets_differ_in_the_training_step_and_the_way_to_the_sources_alone(target: str) -> None:
     local, other = ir.document(PIPELINE, "local"), ir.document(PIPELINE, target)
     for document in (local, other):
         assert document["deploymentSpec"]["executors"].pop("exec-train-model")
@@ -51,6 +51,11 @@ def test_targets_differ_in_the_training_step_alone(target: str) -> None:
         assert given.pop("workers")
         for name in ("image", "kubernetes"):  # of the pods that the step makes
             assert (given.pop(name, None) is None) == (document is local or target == "vertex")
+        # Where the sources are, if that is the cluster's own store.
+        shard = document["deploymentSpec"]["executors"]["exec-shard-data"]["container"]
+        reach = {one["name"] for one in shard.pop("env", [])}
+        own = document is other and target == "kfp"
+        assert reach == ({"AWS_ENDPOINT_URL", "AWS_DEFAULT_REGION"} if own else set())
         # Known when it is compiled, or given to each run.
         workers = document["root"]["inputDefinitions"]["parameters"].pop("workers", None)
         assert (workers is None) == (document is other and target == "vertex")
