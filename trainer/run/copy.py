@@ -81,11 +81,18 @@ class RunCopy:
         here = {name: stamp for name, stamp in self._here().items() if self._owns(name)}
         steps, others = _by_step(here)
         theirs, _ = _by_step(name for name in self._equal if self._owns(name))
+        # A checkpoint comes after the figures that led to it: who resumes from it has them. What
+        # names a checkpoint, or says that all is there, comes after that.
+        after = [name for name in (_BEST, STATUS) if name in others]
+        self._give_all([name for name in sorted(others) if name not in after], here)
         for step in sorted({*steps, *theirs}):
             # Pruned while it was copied: the next round removes what has come of it.
             with suppress(FileNotFoundError):
                 self._push_step(step, steps.get(step, []), theirs.get(step, []), here)
-        for name in sorted(others, key=lambda name: (name == STATUS, name)):
+        self._give_all(after, here)
+
+    def _give_all(self, names: Iterable[str], here: dict[str, _Stamp]) -> None:
+        for name in names:
             with suppress(FileNotFoundError):
                 self._give(name, here[name])
 

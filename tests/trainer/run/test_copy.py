@@ -82,11 +82,13 @@ def test_a_commit_comes_after_its_files_and_goes_before_them(tmp_path: Path) -> 
     run, store = tmp_path / "a", Recorded(URL)
     copy = chief(run, store)
     step = save(run, 100)
-    (run / "status.json").write_text("{}")
+    for name in ("status.json", "metrics.jsonl"):
+        (run / name).write_text("{}")
     (run / "checkpoints" / ".saving-step-00000200").mkdir()
     (run / "checkpoints" / ".saving-step-00000200" / "data-0").write_text("half")
     copy.sync()
     assert store.done == [
+        ("put", "metrics.jsonl"),  # who resumes from the checkpoint has its figures
         ("put", f"{step}/data-0"), ("put", f"{step}/index"), ("put", f"{step}/COMMIT.json"),
         ("put", "status.json"),
     ]  # fmt: skip
@@ -101,7 +103,7 @@ def test_a_commit_comes_after_its_files_and_goes_before_them(tmp_path: Path) -> 
     ]  # fmt: skip
     assert set(Store(URL).names()) == {
         f"{later}/{name}" for name in ("data-0", "index", "COMMIT.json")
-    } | {"status.json"}
+    } | {"status.json", "metrics.jsonl"}
 
 
 def test_a_checkpoint_that_is_written_anew_does_not_count_meanwhile(tmp_path: Path) -> None:
