@@ -192,8 +192,11 @@ def test_a_stop_leaves_the_run_and_says_how_to_end_it(
         "0.1",
     ]
     flags = [word for param in PARAMETERS for word in ("--param", param)]
+    # A shell that runs the tests in the background lets them ignore Ctrl-C.
+    main = "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler); "
+    main += "from pipelines.cli import main; sys.exit(main())"
     running = subprocess.Popen(
-        [sys.executable, "-m", "pipelines.cli", *command, *flags],
+        [sys.executable, "-c", main, *command, *flags],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
     while not any(kfp.looks.values()):
