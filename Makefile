@@ -60,7 +60,7 @@ bench: $(READY) ## measured against others, one JSON line each; BENCH=name for o
 
 image: ## the image that every step runs in; TARGET=trainer ACCELERATOR=gpu|tpu IMAGE=name:tag
 	DOCKER_BUILDKIT=1 $(DOCKER) build --file infra/docker/Dockerfile --target $(TARGET) \
-	  --build-arg ACCELERATOR=$(ACCELERATOR) --build-arg REVISION=$$(git rev-parse HEAD) \
+	  --build-arg ACCELERATOR=$(ACCELERATOR) --build-arg REVISION=$$(git rev-parse HEAD 2> /dev/null || echo unknown) \
 	  $(if $(PLATFORM),--platform $(PLATFORM)) --tag $(IMAGE) .
 
 lock: $(READY) ## new versions into requirements/*.txt, from pyproject.toml

@@ -32,7 +32,7 @@ def test_it_begins_with_an_init_as_nobody_special(image: str) -> None:
     assert found["User"] == "1000"
     labels = found["Labels"]
     assert labels["org.opencontainers.image.version"] == "0.1.0"
-    assert len(labels["org.opencontainers.image.revision"]) == 40
+    assert labels["org.opencontainers.image.revision"]
 
 
 @pytest.mark.parametrize("image", [TRAINER, CASTELL])
