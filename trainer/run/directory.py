@@ -76,6 +76,23 @@ class RunDirectory:
     def _config(self) -> str:
         return os.path.join(self.path, "config.json")
 
+    def entries(self) -> list[str]:
+        """Returns the names in the directory, none if it is not there yet.
+
+        Raises:
+          UsageError: there is something else, or it cannot be read.
+        """
+        try:
+            return os.listdir(self.path)
+        except FileNotFoundError:
+            return []
+        except NotADirectoryError:
+            raise UsageError(
+                f"--output {self.path} is a file or lies under one: name a directory"
+            ) from None
+        except OSError as error:
+            raise UsageError(f"--output {self.path}: {error.strerror}") from None
+
     def check(self, config: dict[str, Any], resumable: frozenset[str]) -> None:
         """Refuses a directory in which `config` cannot start or resume; writes nothing.
 
@@ -86,16 +103,7 @@ class RunDirectory:
         Raises:
           UsageError: another configuration's run, not a run directory, or not a directory.
         """
-        try:
-            entries = os.listdir(self.path)
-        except FileNotFoundError:
-            return
-        except NotADirectoryError:
-            raise UsageError(
-                f"--output {self.path} is a file or lies under one: name a directory"
-            ) from None
-        except OSError as error:
-            raise UsageError(f"--output {self.path}: {error.strerror}") from None
+        entries = self.entries()
         if "config.json" in entries:
             self._check_same(config, resumable)
             return

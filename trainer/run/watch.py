@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from trainer.errors import PeerLost, Stopped, UsageError
+from trainer.errors import PeerLost, Stopped
 from trainer.run import commits
 from trainer.run.commits import Commit, NotWhole
 from trainer.run.damage import DAMAGED
@@ -62,17 +62,8 @@ class RunWatch:
           PeerLost: it has not, and `patience_seconds` are over.
           Stopped: see `stopped`.
         """
+        self.directory.entries()  # not there yet is well; a file in its place is not
         # The last of it, written by the chief when the model could be built.
-        try:
-            os.listdir(self.directory.path)
-        except FileNotFoundError:
-            pass  # not yet
-        except NotADirectoryError:
-            raise UsageError(
-                f"--output {self.directory.path} is a file or lies under one: name a directory"
-            ) from None
-        except OSError as error:
-            raise UsageError(f"--output {self.directory.path}: {error.strerror}") from None
         wanted = os.path.join(self.directory.dataset, "manifest.json")
         while not os.path.exists(wanted):
             if self._silent_seconds() > self._patience_seconds:
