@@ -6,6 +6,26 @@ from pydantic import BaseModel, ConfigDict
 
 # Classes of a label, months, grades: whole numbers of so few values are counted one by one.
 MOST_COUNTED = 1000
+# Enough for every dictionary, and for embeddings of longer vocabularies.
+LARGEST_VOCABULARY = 10_000
+# Of so many words the counts are kept in splits too large to count them all.
+FREQUENT = 16_384
+# Shares of the values at which `cumulative` has a point: closer together at both ends.
+LEVELS = (
+    *(0.0, 0.001, 0.01, 0.02),
+    *(percent / 100 for percent in range(5, 100, 5)),
+    *(0.98, 0.99, 0.999, 1.0),
+)
+
+
+class Lengths(BaseModel):
+    """Of the values of a text column, in bytes."""
+
+    model_config = ConfigDict(frozen=True)
+
+    min: int
+    mean: float
+    max: int
 
 
 class FeatureStatistics(BaseModel):
@@ -15,6 +35,14 @@ class FeatureStatistics(BaseModel):
     that are there, `histogram` as equal-width bins. Strings, and whole numbers of at most
     `MOST_COUNTED` values: `vocabulary` as [value, count], the most frequent first (ties: by value).
     Lists: over all their values.
+
+    `cumulative`: [value, how many values are at most as large], rising, at the values of `LEVELS`
+    and just below a value that 4 % or more have. `lengths`: of text without a dictionary; where it
+    is no UTF-8 or longer than 256 bytes on average, there is no `distinct` and no `vocabulary`.
+
+    All figures are exact but those that `approximate` names. In splits of more than a million rows
+    `quantiles` and `cumulative` may be off by 1/4096 of the values in rank, `distinct` by a
+    standard error of 1.6 %, and `vocabulary` may count a word up to 1/16,384 of the values too low.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -30,6 +58,9 @@ class FeatureStatistics(BaseModel):
     histogram_edges: tuple[float, ...] | None = None
     histogram_counts: tuple[int, ...] | None = None
     vocabulary: tuple[tuple[str, int], ...] | None = None
+    cumulative: tuple[tuple[float, int], ...] | None = None
+    lengths: Lengths | None = None
+    approximate: tuple[str, ...] | None = None
 
 
 class SplitStatistics(BaseModel):
