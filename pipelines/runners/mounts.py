@@ -11,7 +11,7 @@ from pathlib import Path
 
 from fsspec.core import url_to_fs
 
-from components.shard_data import sources as tables
+from components.shard_data import inputs
 from trainer.errors import UsageError
 
 # Without its own ones a container does not start, or its programs find nothing.
@@ -37,7 +37,7 @@ def _is_local(source: str) -> bool:
 def _paths(source: str) -> Iterator[str]:
     path = url_to_fs(source)[1] if source.strip() else ""
     if not Path(path).is_dir() or not path:
-        yield from (url_to_fs(file.path)[1] for file in tables.find([source]))
+        yield from (url_to_fs(file.path)[1] for file in inputs.find([source]))
     elif str(Path(path).resolve()) in _THE_IMAGES_OWN or path in _THE_IMAGES_OWN:
         raise UsageError(
             f"source {source}: containers have a {path} of their own: name a directory below it, "

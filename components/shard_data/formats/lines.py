@@ -1,0 +1,43 @@
+"""Lines of text as bytes; one ends in LF, CRLF or CR."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import BinaryIO
+
+CHUNK_BYTES = 1 << 20
+_LINE = re.compile(rb"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+\Z")
+
+
+def breaks(text: bytes) -> int:
+    """Returns how many lines end in `text`."""
+    return text.count(b"\n") + text.count(b"\r") - text.count(b"\r\n")
+
+
+def breaks_before(file: BinaryIO, end: int) -> int:
+    """Returns how many lines end in a file's first `end` bytes; leaves the file there."""
+    file.seek(0)
+    count, after_cr = 0, False
+    while end > 0 and (text := file.read(min(end, CHUNK_BYTES))):
+        end -= len(text)
+        count += breaks(text) - (after_cr and text.startswith(b"\n"))
+        after_cr = text.endswith(b"\r")
+    return count
+
+
+def split(chunks: Iterable[bytes]) -> Iterator[bytes]:
+    """Yields lines with their ends."""
+    held: list[bytes] = []
+    for chunk in chunks:
+        text = b"".join((*held, chunk)) if b"\n" in chunk or b"\r" in chunk else b""
+        whole = text[: max(text.rfind(b"\n"), text.rfind(b"\r", 0, -1)) + 1]
+        yield from (match[0] for match in _LINE.finditer(whole))
+        held = [text[len(whole) :]] if text else [*held, chunk]
+    yield from (match[0] for match in _LINE.finditer(b"".join(held)))
+
+
+def chunks_of(file: BinaryIO) -> Iterator[bytes]:
+    """Yields the bytes of a file from where it stands."""
+    while chunk := file.read(CHUNK_BYTES):
+        yield chunk

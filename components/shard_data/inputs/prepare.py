@@ -1,0 +1,74 @@
+"""A source file made ready: unpacked, as UTF-8, on this machine, and cut into pieces.
+
+What lies there like that already is read where it lies. Anything else is streamed into the work
+directory, in bounded memory.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import BinaryIO
+
+from fsspec.core import url_to_fs
+
+from components.shard_data import formats
+from components.shard_data.formats import delimited, lines
+from components.shard_data.formats.piece import Piece
+from components.shard_data.inputs import text, unpack
+from components.shard_data.inputs.find import SourceFile
+from components.shard_data.inputs.kinds import format_of
+from components.shard_data.options import ShardOptions
+from trainer import files
+
+_HEAD_BYTES = 64
+
+
+def prepare(file: SourceFile, work: Path, options: ShardOptions, piece_bytes: int) -> list[Piece]:
+    """Returns the pieces of a file, in its order; a file without rows has an empty one.
+
+    Args:
+      file: what to read.
+      work: a directory to unpack into; files of different sources get different names in it.
+      options: how text is written.
+      piece_bytes: about how large a piece is.
+
+    Raises:
+      UsageError: the file cannot be read, is damaged, or of a format that is not read.
+    """
+    folder = work / hashlib.sha256(file.path.encode()).hexdigest()[:16]
+    local = None if files.is_remote(file.path) else url_to_fs(file.path)[1]
+    opener = partial(files.open_binary, file.path)
+    pieces: list[Piece] = []
+    for number, stream in enumerate(unpack.unpacked(file.path, opener, local, folder)):
+        with unpack.reading(stream.name), stream.open() as source:
+            head = source.read(_HEAD_BYTES)
+        kind = format_of(stream.name, head, any_text=options.delimiter is not None)
+        whole = Piece(stream.name, kind, "", 0, 0, first=True, partitions=file.partitions)
+        path = _plain(whole, stream, folder / f"{number:05d}", options)
+        pieces += formats.cut(replace(whole, path=path), options, piece_bytes)
+    return pieces
+
+
+def _plain(whole: Piece, stream: unpack.Stream, target: Path, options: ShardOptions) -> str:
+    """Returns the local path of a file as it can be read."""
+    is_text = whole.format in ("csv", "tsv")
+    as_it_lies = not is_text or (options.encoding == "utf-8" and options.comment is None)
+    if stream.path is not None and as_it_lies:
+        return stream.path
+    change = lines.chunks_of if as_it_lies else partial(_rewritten, whole, options)
+    unpack.copy(stream, target, change)
+    return str(target)
+
+
+def _rewritten(whole: Piece, options: ShardOptions, source: BinaryIO) -> Iterator[bytes]:
+    chunks = lines.chunks_of(source)
+    if options.encoding != "utf-8":
+        chunks = text.to_utf8(whole.name, chunks, options.encoding)
+    if options.comment is not None:
+        delimiter = delimited.delimiter_of(whole, options)
+        chunks = text.without_comments(chunks, options.comment, options.skip_rows, delimiter)
+    return chunks
