@@ -43,16 +43,25 @@ def _add_layout(group: Any) -> None:
     add = group.add_argument
     add("--split", default=argparse.SUPPRESS, metavar="NAME=FRACTION,…",
         help="splits and their share of rows [train=0.8,eval=0.1,test=0.1]")  # fmt: skip
-    add("--split-by", default=argparse.SUPPRESS, metavar="COL",
-        help="rows with equal values of COL go to the same split")  # fmt: skip
+    add("--split-by", action="append", default=argparse.SUPPRESS, metavar="COL",
+        help="rows with equal values of COL (of all such columns) go to the same split; "
+             "repeatable")  # fmt: skip
+    add("--split-time", default=argparse.SUPPRESS, metavar="COL",
+        help="by a date, timestamp or number: train before eval before test")  # fmt: skip
+    add("--split-column", default=argparse.SUPPRESS, metavar="COL",
+        help="COL names each row's split (train, …), and is left out")  # fmt: skip
     add("--shards", default=argparse.SUPPRESS, metavar="N",
         help="files a split [16 for train, fewer for smaller splits]")  # fmt: skip
+    add("--shard-size", default=argparse.SUPPRESS, metavar="SIZE",
+        help="of source a shard: above 16 shards where that asks for it [128MiB]")  # fmt: skip
     add("--layout", default=argparse.SUPPRESS, metavar="blocks|rows",
         help="blocks: fast, column-wise; rows: one tf.train.Example a row, for other readers "
              "[blocks]")  # fmt: skip
     add("--block-rows", default=argparse.SUPPRESS, metavar="N", help="rows a block [1024]")
     add("--seed", default=argparse.SUPPRESS, metavar="N",
         help="decides split and order of rows [0]")  # fmt: skip
+    add("--order", default=argparse.SUPPRESS, metavar="listed|content",
+        help="content: the same dataset however files are called and listed [listed]")  # fmt: skip
 
 
 def _add_meaning(group: Any) -> None:
@@ -94,9 +103,10 @@ def _add_text(group: Any) -> None:
 def _add_running(group: Any) -> None:
     add = group.add_argument
     add("--processes", default=argparse.SUPPRESS, metavar="N",
-        help="shards written at once; the bytes are the same for any N [1]")  # fmt: skip
+        help="processes at once; the bytes are the same for any N [one a core, for 64 MiB or "
+             "more]")  # fmt: skip
     add("--memory", default=argparse.SUPPRESS, metavar="SIZE",
-        help="largest input that is accepted, unpacked: it is held in memory [4GiB]")  # fmt: skip
+        help="what all processes together may use; the input may be larger [4GiB]")  # fmt: skip
     add("--verify", action="store_true", default=argparse.SUPPRESS,
         help="read everything back before the directory appears")  # fmt: skip
     add("--json", action="store_true", default=False,

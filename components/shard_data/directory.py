@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import fcntl
+import json
 import os
 import shutil
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from components.shard_data.progress import Report
+from components.shard_data.work import Work, write_text
 from trainer.data.dataset import Dataset
 from trainer.errors import UsageError
+
+_LOCK = "lock"
+_STATE = "state.json"
 
 
 def existing(output: str, source: dict[str, Any]) -> Dataset | None:
@@ -42,21 +48,81 @@ def existing(output: str, source: dict[str, Any]) -> Dataset | None:
 
 
 @contextmanager
-def appearing(output: str) -> Iterator[Path]:
-    """Gives a hidden directory beside `output` that becomes it at the end, or is removed."""
+def appearing(output: str, state: dict[str, Any], report: Report) -> Iterator[tuple[Work, Path]]:
+    """Gives a place to work in, and a directory in it that becomes `output` at the end.
+
+    The place is hidden beside `output`. A run that was killed leaves it; the next one goes on from
+    what is there if it is to do the same (`state`), and removes it if not. A run that ends with an
+    error removes it.
+
+    Raises:
+      UsageError: it cannot be written, or another run is at it.
+    """
     target = Path(output).absolute()
     with _as_usage_errors(output):
         target.parent.mkdir(parents=True, exist_ok=True)
-        partial = Path(tempfile.mkdtemp(prefix=f".{target.name}.partial-", dir=target.parent))
-        try:
-            yield partial
-            mask = os.umask(0)
-            os.umask(mask)
-            partial.chmod(0o777 & ~mask)
-            partial.rename(target)
-        except BaseException:
+        partial = target.parent / f".{target.name}.partial"
+        with _alone(partial, output):
+            root = _taken_up(partial, json.dumps(state, sort_keys=True), report)
+            try:
+                yield Work(str(partial)), root
+                _become(root, target)
+            except KeyboardInterrupt:
+                report("stopped: the same command takes up what has been read so far")
+                raise
+            except BaseException:
+                shutil.rmtree(partial, ignore_errors=True)
+                raise
             shutil.rmtree(partial, ignore_errors=True)
-            raise
+
+
+@contextmanager
+def _alone(partial: Path, output: str) -> Iterator[None]:
+    """Holds a lock that ends with the process, however that ends."""
+    partial.mkdir(exist_ok=True)
+    with (partial / _LOCK).open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise UsageError(
+                f"--output {output}: another run is writing it: wait for it, or stop it"
+            ) from None
+        yield
+
+
+def _taken_up(partial: Path, state: str, report: Report) -> Path:
+    """Empties the place, unless what is there is of the same run; returns the dataset's root."""
+    described = partial / _STATE
+    if described.exists() and described.read_text("utf-8") == state:
+        report("going on from what an earlier run has read")
+    else:
+        for entry in partial.iterdir():
+            if entry.is_dir():
+                shutil.rmtree(entry)
+            elif entry.name != _LOCK:
+                entry.unlink()
+        write_text(described, state)
+    root = partial / "dataset"
+    shutil.rmtree(root, ignore_errors=True)
+    root.mkdir()
+    return root
+
+
+def _become(root: Path, target: Path) -> None:
+    for path in root.rglob("*"):
+        if path.is_file():
+            _on_disk(path)
+    root.rename(target)
+    _on_disk(target.parent)
+
+
+def _on_disk(path: Path) -> None:
+    """A machine that goes down must not leave a name without its bytes."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
 
 
 @contextmanager

@@ -19,6 +19,10 @@ ColumnType = Literal["string", "int64", "float32", "bool", "date", "timestamp"]
 COLUMN_TYPES: tuple[str, ...] = ("string", "int64", "float32", "bool", "date", "timestamp")
 _ALIASES = {"text": "string", "str": "string", "int": "int64", "float": "float32"}
 
+# Of input as it is stored: read in a second, and small beside the memory of a worker.
+DEFAULT_SHARD_BYTES = 128 << 20
+# Below it, the interpreter and its libraries leave no room for rows.
+LEAST_MEMORY = 256 << 20
 DEFAULT_SPLIT = {"train": 0.8, "eval": 0.1, "test": 0.1}
 _SIZES = {"": 1, "B": 1, "KIB": 1 << 10, "MIB": 1 << 20, "GIB": 1 << 30}
 # What changes neither a byte of the data nor its description.
@@ -34,8 +38,11 @@ class ShardOptions(BaseModel):
     output: str = Field(min_length=1)
     label: str = Field(min_length=1)
     split: dict[str, float] = DEFAULT_SPLIT
-    split_by: str | None = None
+    split_by: tuple[str, ...] = ()
+    split_time: str | None = None
+    split_column: str | None = None
     shards: int | None = Field(None, gt=0)
+    shard_size: int = Field(DEFAULT_SHARD_BYTES, gt=0)
     layout: Layout = "blocks"
     block_rows: int = Field(1024, gt=0)
     seed: int = Field(0, ge=0, lt=2**63)
@@ -53,8 +60,9 @@ class ShardOptions(BaseModel):
     skip_rows: int = Field(0, ge=0)
     missing_columns: Literal["error", "null"] = "error"
     max_bad_rows: int = Field(0, ge=0)
-    processes: int = Field(1, gt=0)
-    memory: int = Field(4 << 30, gt=0)
+    order: Literal["listed", "content"] = "listed"
+    processes: int | None = Field(None, gt=0)
+    memory: int = 4 << 30
     verify: bool = False
 
     @classmethod
@@ -92,6 +100,12 @@ class ShardOptions(BaseModel):
                 found.setdefault(column, set()).add(text)
         return {column: frozenset(texts) for column, texts in found.items()}
 
+    @property
+    def split_columns(self) -> tuple[str, ...]:
+        """The columns that splits depend on."""
+        one = [name for name in (self.split_time, self.split_column) if name is not None]
+        return (*self.split_by, *one)
+
     def identity(self) -> dict[str, Any]:
         """The options that the dataset depends on, as JSON values."""
         return self.model_dump(mode="json", exclude=_INCIDENTAL)
@@ -127,15 +141,29 @@ class ShardOptions(BaseModel):
                 raise ValueError(f"{column}={kind}: a type is one of {', '.join(COLUMN_TYPES)}")
         return types
 
-    @field_validator("memory", mode="before")
+    @field_validator("split_by", mode="before")
     @classmethod
-    def _memory(cls, value: Any) -> Any:
+    def _several(cls, value: Any) -> Any:
+        if value is None or value == "":
+            return ()
+        return (value,) if isinstance(value, str) else value
+
+    @field_validator("memory", "shard_size", mode="before")
+    @classmethod
+    def _size(cls, value: Any) -> Any:
         if not isinstance(value, str):
             return value
         match = re.fullmatch(r"(\d+)\s*([A-Z]*)", value.strip().upper())
         if not match or match[2] not in _SIZES:
             raise ValueError("a size is a number and B, KiB, MiB or GiB, as in 4GiB")
         return int(match[1]) * _SIZES[match[2]]
+
+    @field_validator("memory")
+    @classmethod
+    def _enough(cls, value: int) -> int:
+        if value < LEAST_MEMORY:
+            raise ValueError(f"at least {LEAST_MEMORY >> 20}MiB are needed")
+        return value
 
     @field_validator("delimiter", "decimal", "thousands", "comment")
     @classmethod
@@ -158,6 +186,15 @@ class ShardOptions(BaseModel):
     def _consistent(self) -> ShardOptions:
         if self.decimal == self.thousands:
             raise ValueError(f"--thousands and --decimal cannot both be {self.decimal!r}")
+        rules = {"--split-by": bool(self.split_by), "--split-time": self.split_time is not None,
+                 "--split-column": self.split_column is not None}  # fmt: skip
+        asked = [flag for flag, is_set in rules.items() if is_set]
+        if len(asked) > 1:
+            raise ValueError(f"{' and '.join(asked)}: say one of them")
+        if self.split_column is not None and not self.split_is_default:
+            raise ValueError("--split and --split-column: the column says the splits")
+        if self.label in self.split_columns:
+            raise ValueError(f"the label {self.label} cannot decide the split")
         if self.label in self.drop:
             raise ValueError(f"--drop {self.label}: the label cannot be left out")
         return self

@@ -2,45 +2,32 @@
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
-from components.shard_data import (
-    casts,
-    directory,
-    encode,
-    labels,
-    readers,
-    schema,
-    sources,
-    split,
-    statistics,
-    typed,
-    verify,
-)
+from components.shard_data import directory, engine, figures, inputs, schema, verify
+from components.shard_data.engine import Engine, local
 from components.shard_data.findings import Findings
+from components.shard_data.gather import Gathered, gather, rejected_lines
+from components.shard_data.inputs import SourceFile
 from components.shard_data.options import ShardOptions
-from components.shard_data.series import Series
-from trainer.data.manifest import Feature, Label, Manifest, Shard, Split
-from trainer.errors import UsageError
+from components.shard_data.phases import write
+from components.shard_data.progress import Progress, Report
+from components.shard_data.settle import Settled, settle
+from trainer.data.blocks import plan_storage
+from trainer.data.manifest import Label, Manifest, Split
+from trainer.data.statistics import Statistics
 
-Report = Callable[[str], None]
-Rows = npt.NDArray[np.int64]
-
-
-@dataclasses.dataclass(frozen=True)
-class Frame:
-    """Typed columns [n] that the dataset will have, their label, and the rows' source numbers."""
-
-    columns: dict[str, Series]
-    label: Label
-    row_id: Rows
-    group: Series | None
+# A piece is read at once. Larger ones gain nothing, smaller ones let memory be small.
+_LARGEST_PIECE = 32 << 20
+_SMALLEST_PIECE = 1 << 20
+_PIECES_IN_MEMORY = 128
+# What a process needs for a piece, its columns as text and as stored, and for a shard.
+_BYTES_A_PIECE_BYTE = 16
+# Less is done before a pool of processes has started.
+_WORTH_PROCESSES = 64 << 20
 
 
 def shard(options: ShardOptions, report: Report = lambda line: None) -> Manifest:
@@ -55,30 +42,43 @@ def shard(options: ShardOptions, report: Report = lambda line: None) -> Manifest
     Raises:
       UsageError: bad input or options; then nothing is written.
     """
-    say = Findings()
     options = schema.with_types(options)
-    files = sources.find(options.sources)
-    source = {"files": sources.fingerprint(files), "options": options.identity()}
+    files = inputs.find(options.sources)
+    identities = _identities(files)
+    if options.order == "content":
+        files, identities = _by_content(files, identities)
+    source = {"files": identities, "options": options.identity()}
     there = directory.existing(options.output, source)
     if there is not None:
         report(f"{options.output} is up to date: the same source and options made it")
         return there.manifest
-    table = readers.read(files, options, say, report)
-    frame = _settle(table, options, say)
-    report(f"{len(frame.row_id):,} rows, {len(frame.columns)} columns, label {_told(frame.label)}")
-    splits, rule = split.assign(frame.row_id, frame.group, options, say)
-    _note_absent_classes(frame, splits, say)
-    with directory.appearing(options.output) as root:
-        manifest = _write(root, frame, splits, options, report)
+    total = sum(entry["bytes"] for entry in identities)
+    piece_bytes = min(_LARGEST_PIECE, max(_SMALLEST_PIECE, options.memory // _PIECES_IN_MEMORY))
+    state = {"source": source, "piece_bytes": piece_bytes}
+    say = Findings()
+    with (
+        directory.appearing(options.output, state, report) as (place, root),
+        engine.choose(_processes(options, total, piece_bytes)) as pool,
+    ):
+        gathered = gather(
+            files, options, place, pool, say, report, piece_bytes=piece_bytes, total_bytes=total
+        )
+        settled = settle(gathered, pool, options, say, total)
+        rows = sum(settled.placement.rows.values())
+        report(f"{rows:,} rows, {len(settled.features)} columns, label {_told(settled.label)}")
+        manifest, statistics = _write(root, gathered, settled, options, pool, report)
+        _note_constants(manifest, statistics, say)
+        _note_absent_classes(manifest, statistics, say)
+        inputs.check_unchanged(files)
         manifest = manifest.model_copy(
             update={
-                "split_rule": rule,
+                "split_rule": settled.rule,
                 "source": source,
                 "dropped": tuple(say.dropped),
                 "notes": tuple(say.notes),
             }
         )
-        (root / "manifest.json").write_text(manifest.model_dump_json(indent=2) + "\n", "utf-8")
+        _describe(root, manifest, statistics, gathered)
         if options.verify:
             verify.verify(root, manifest)
             report("verified: every record reads back as written")
@@ -87,48 +87,24 @@ def shard(options: ShardOptions, report: Report = lambda line: None) -> Manifest
     return manifest
 
 
-def _settle(table: readers.Table, options: ShardOptions, say: Findings) -> Frame:
-    """Decides all types, then leaves out rows without label and settles the label."""
-    columns = {}
-    for name in table.columns:
-        series = _series(table, name, options, say)
-        if series is not None:
-            columns[name] = series
-    label = labels.missing_rows(columns.get(options.label), options, len(table.row_id), say)
-    kept = np.flatnonzero(~label.missing)
-    if len(kept) < len(table.row_id):
-        columns = {name: series.take(kept).compact() for name, series in columns.items()}
-    columns[options.label], description = labels.settle(columns[options.label], options, say)
-    group = _group(columns, options)
-    for name in options.drop:
-        columns.pop(name, None)
-    if len(columns) < 2:
-        raise UsageError(f"there is no column beside the label {options.label}")
-    _note_constants(columns, say)
-    return Frame(columns, description, table.row_id[kept], group)
+def _identities(files: Sequence[SourceFile]) -> list[dict[str, Any]]:
+    with ThreadPoolExecutor(local.cores()) as threads:
+        return list(threads.map(inputs.fingerprint, files))
 
 
-def _series(table: readers.Table, name: str, options: ShardOptions, say: Findings) -> Series | None:
-    column = table.columns[name]
-    if name in options.drop:  # Only here to split by: its texts are enough.
-        options = options.model_copy(update={"types": {**options.types, name: "string"}})
-    if table.typed and name not in table.as_written:
-        return typed.convert(name, column, options, table.where, say)
-    texts = casts.Texts.of(name, column, table.where)
-    if name in table.as_written and name not in options.types:
-        return casts.as_text(texts)
-    return casts.decide(texts, options, say)
+def _by_content(
+    files: list[SourceFile], identities: list[dict[str, Any]]
+) -> tuple[list[SourceFile], list[dict[str, Any]]]:
+    """Orders files by their hashes: however they are called and listed, rows get their numbers."""
+    order = sorted(range(len(files)), key=lambda i: (identities[i]["sha256"], files[i].path))
+    return [files[i] for i in order], [identities[i] for i in order]
 
 
-def _group(columns: Mapping[str, Series], options: ShardOptions) -> Series | None:
-    if options.split_by is None:
-        return None
-    if options.split_by not in columns:
-        raise UsageError(f"--split-by {options.split_by}: the column has no value in any row")
-    group = columns[options.split_by]
-    if group.shape:
-        raise UsageError(f"--split-by {options.split_by}: the column holds lists")
-    return group
+def _processes(options: ShardOptions, total: int, piece_bytes: int) -> int:
+    fitting = max(1, options.memory // (piece_bytes * _BYTES_A_PIECE_BYTE))
+    if options.processes is not None:
+        return min(options.processes, fitting)
+    return min(local.cores(), fitting) if total > _WORTH_PROCESSES else 1
 
 
 def _told(label: Label) -> str:
@@ -138,72 +114,96 @@ def _told(label: Label) -> str:
     return f"{label.name} ({label.kind}: {classes})"
 
 
-def _note_constants(columns: Mapping[str, Series], say: Findings) -> None:
-    for name, series in columns.items():
-        values = series.column.values
-        if not series.shape and len(values) and (values == values[0]).all():
-            say.note(f"column {name} has the same value in every row")
-
-
-def _note_absent_classes(frame: Frame, splits: Mapping[str, Rows], say: Findings) -> None:
-    if frame.label.classes is None:
-        return
-    values = frame.columns[frame.label.name].column.values
-    there = len(np.unique(values[splits["train"]]))
-    if there < len(frame.label.classes):
-        say.note(
-            f"the train split has rows of {there} of the {len(frame.label.classes)} classes of "
-            f"label {frame.label.name}"
-        )
-
-
 def _write(
-    root: Path, frame: Frame, splits: Mapping[str, Rows], options: ShardOptions, report: Report
-) -> Manifest:
-    features = encode.features_of(frame.columns, frame.label.name, options.layout)
-    counts = split.shard_counts(dict(splits), options.shards)
-    written = {}
-    for name, rows in splits.items():
-        shards = _write_split(
-            root / name, rows, counts[name], frame, features=features, options=options
-        )
-        written[name] = Split(rows=len(rows), shards=shards)
-        report(f"wrote {name}: {len(rows):,} rows in {len(shards)} shards")
-    figures = statistics.describe(frame.columns, splits)
-    (root / "statistics.json").write_text(figures.model_dump_json(indent=1) + "\n", "utf-8")
-    (root / "schema.pbtxt").write_text(schema.to_text(features, frame.label), "utf-8")
-    return Manifest(
+    root: Path,
+    gathered: Gathered,
+    settled: Settled,
+    options: ShardOptions,
+    pool: Engine,
+    report: Report,
+) -> tuple[Manifest, Statistics]:
+    features = settled.features
+    if options.layout == "blocks":
+        features = plan_storage(features)
+    place = settled.placement
+    content = write.Content(
+        pieces=len(gathered.pieces),
+        features=features,
+        renumbered=settled.renumbered,
+        ranges=settled.ranges,
+        split_rows=place.rows,
+        layout=options.layout,
+        block_rows=options.block_rows,
+        root=str(root),
+        work=gathered.work,
+    )
+    jobs = [
+        write.Job(number, name, _path(name, i, place.shards[name]), rows, content)
+        for number, (name, i, rows) in enumerate(place.ranges())
+    ]
+    written = iter(_written(pool, jobs, report))
+    splits, statistics = {}, {}
+    for name, rows in place.rows.items():
+        parts = [next(written) for _ in range(place.shards[name])]
+        splits[name] = Split(rows=rows, shards=tuple(part.shard for part in parts))
+        statistics[name] = figures.merge(features, [part.state for part in parts])
+        report(f"wrote {name}: {rows:,} rows in {len(parts)} shards")
+    manifest = Manifest(
         layout=options.layout,
         block_rows=options.block_rows,
         features=features,
-        label=frame.label,
-        splits=written,
+        label=settled.label,
+        splits=splits,
         seed=options.seed,
         split_rule={},
         source={},
     )
+    return manifest, Statistics(splits=statistics)
 
 
-def _write_split(
-    folder: Path,
-    rows: Rows,
-    count: int,
-    frame: Frame,
-    *,
-    features: tuple[Feature, ...],
-    options: ShardOptions,
-) -> tuple[Shard, ...]:
-    folder.mkdir()
+def _path(split: str, number: int, count: int) -> str:
+    return f"{split}/{number:05d}-of-{count:05d}.tfrecord"
 
-    def write(number: int, start: int, end: int) -> Shard:
-        chosen = rows[start:end]
-        columns = {key: series.take(chosen) for key, series in frame.columns.items()}
-        payloads = encode.records(
-            features, columns, frame.row_id[chosen], options.layout, options.block_rows
+
+def _written(pool: Engine, jobs: Sequence[write.Job], report: Report) -> Iterator[write.Written]:
+    progress = Progress("wrote", len(jobs), report)
+    for job, written in zip(jobs, pool.run(write.run, jobs), strict=True):
+        progress.add(written.shard.bytes, job.rows, job.path)
+        yield written
+
+
+def _describe(root: Path, manifest: Manifest, statistics: Statistics, gathered: Gathered) -> None:
+    """Writes what stands beside the shards, the manifest last."""
+    text = schema.to_text(manifest.features, manifest.label)
+    (root / "schema.pbtxt").write_text(text, "utf-8")
+    (root / "statistics.json").write_text(statistics.model_dump_json(indent=1) + "\n", "utf-8")
+    rejected = list(rejected_lines(gathered))
+    if rejected:
+        (root / "rejected.jsonl").write_text("\n".join(rejected) + "\n", "utf-8")
+    (root / "manifest.json").write_text(manifest.model_dump_json(indent=2) + "\n", "utf-8")
+
+
+def _note_constants(manifest: Manifest, statistics: Statistics, say: Findings) -> None:
+    for feature in manifest.features:
+        parts = [split.features[feature.name] for split in statistics.splits.values()]
+        if feature.shape or any(part.missing for part in parts):
+            continue
+        if feature.dictionary is not None:
+            same = len(feature.dictionary) == 1
+        else:
+            limits = {limit for part in parts for limit in (part.min, part.max)}
+            same = len(limits) == 1 and limits != {None}
+        if same:
+            say.note(f"column {feature.name} has the same value in every row")
+
+
+def _note_absent_classes(manifest: Manifest, statistics: Statistics, say: Findings) -> None:
+    label = manifest.label
+    if label.classes is None:
+        return
+    there = statistics.splits["train"].features[label.name].distinct
+    if there is not None and there < len(label.classes):
+        say.note(
+            f"the train split has rows of {there} of the {len(label.classes)} classes of label "
+            f"{label.name}"
         )
-        path = f"{folder.name}/{number:05d}-of-{count:05d}.tfrecord"
-        return encode.write_shard(folder.parent, path, end - start, payloads)
-
-    cuts = split.ranges(len(rows), count)
-    with ThreadPoolExecutor(options.processes) as pool:
-        return tuple(pool.map(lambda job: write(job[0], *job[1]), enumerate(cuts)))

@@ -11,14 +11,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from components.shard_data import encode, examples
+from components.shard_data.encoding import columns as arrow
+from components.shard_data.encoding import examples, records
 from components.shard_data.findings import Findings
 from components.shard_data.options import ShardOptions
-from components.shard_data.series import Series
-from components.shard_data.typed import convert
+from components.shard_data.types import cast, typed
+from components.shard_data.types.decide import decide
+from components.shard_data.types.look import Place
+from components.shard_data.types.profile import LARGEST_DICTIONARY
 from tests.components.shard_data.made import make_text, rows
-from trainer.data.blocks import decode_block
+from trainer.data.blocks import Column, decode_block, plan_storage
 from trainer.data.example import Example
+from trainer.data.manifest import Feature
 from trainer.data.records import frame
 
 _INTS = st.integers(-(2**63) + 1, 2**63 - 1)
@@ -51,28 +55,35 @@ _TYPES = {
 }  # fmt: skip
 
 
-def _series(table: dict[str, list[Any]]) -> dict[str, Series]:
-    columns = {}
+Table = dict[str, tuple[Feature, Column]]
+
+
+def _settled(table: dict[str, list[Any]], most_words: int = LARGEST_DICTIONARY) -> Table:
+    found = {}
     for name, cells in table.items():
         column = pa.chunked_array([pa.array(cells, _TYPES[name])])
-        series = convert(name, column, _OPTIONS, lambda row: f"row {row}", Findings())
-        if series is not None:
-            columns[name] = series
-    return columns
+        read = typed.settle(name, column, _OPTIONS, Place(0, "a"), most_words)
+        plan = decide(name, [read.profile], _OPTIONS, lambda mark: "a", Findings())
+        if plan is not None:
+            feature = plan.feature(nullable=None in cells)
+            settled = cast.settle(plan, read.array, _OPTIONS).array
+            found[name] = (feature, arrow.of_arrow(feature, settled))
+    return found
 
 
-def _expected(table: dict[str, list[Any]], columns: dict[str, Series], row: int) -> bytes:
+def _expected(table: dict[str, list[Any]], settled: Table, row: int) -> bytes:
     example = Example()
-    for name, series in columns.items():
+    for name, (described, _) in settled.items():
         cell = table[name][row]
-        if cell is None:
+        # Text without dictionary has one word for null and for nothing.
+        if cell is None or (cell == "" and described.dictionary is None):
             continue
         feature = example.features.feature[name]
         cell = cell if isinstance(cell, list) else [cell]
-        if series.dtype == "string":
+        if described.dtype == "string":
             feature.bytes_list.SetInParent()
             feature.bytes_list.value.extend(text.encode() for text in cell)
-        elif series.dtype == "float32":
+        elif described.dtype == "float32":
             feature.float_list.SetInParent()
             feature.float_list.value.extend(cell)
         else:
@@ -83,28 +94,32 @@ def _expected(table: dict[str, list[Any]], columns: dict[str, Series], row: int)
 
 
 @settings(max_examples=150, deadline=None)
-@given(_tables())
-def test_row_records_are_the_bytes_of_protobuf(table: dict[str, list[Any]]) -> None:
-    columns = _series(table)
+@given(_tables(), st.sampled_from([0, LARGEST_DICTIONARY]))
+def test_row_records_are_the_bytes_of_protobuf(table: dict[str, list[Any]], most: int) -> None:
+    settled = _settled(table, most)
     count = len(table["é"])
-    encoded = examples.encode(columns, count)
-    assert encoded == [_expected(table, columns, row) for row in range(count)]
+    features = [feature for feature, _ in settled.values()]
+    columns = {name: column for name, (_, column) in settled.items()}
+    encoded = examples.encode(features, columns, count)
+    assert encoded == [_expected(table, settled, row) for row in range(count)]
 
 
 @settings(max_examples=150, deadline=None)
-@given(_tables(), st.integers(1, 12))
-def test_block_records_hold_the_same_values(table: dict[str, list[Any]], size: int) -> None:
-    columns = _series(table)
+@given(_tables(), st.integers(1, 12), st.sampled_from([0, LARGEST_DICTIONARY]))
+def test_block_records_hold_the_same_values(
+    table: dict[str, list[Any]], size: int, most: int
+) -> None:
+    settled = _settled(table, most)
     count = len(table["é"])
-    features = encode.features_of(columns, "é", "blocks")
-    payloads = encode.records(features, columns, np.arange(count) + 7, "blocks", size)
+    features = plan_storage([feature for feature, _ in settled.values()])
+    columns = {name: column for name, (_, column) in settled.items()}
+    payloads = records.records(features, columns, np.arange(count) + 7, "blocks", size)
     blocks = [decode_block(features, payload) for payload in payloads]
     assert [i for block in blocks for i in block.row_id] == list(range(7, count + 7))
     start = 0
     for block in blocks:
-        for name, series in columns.items():
-            feature = next(f for f in features if f.name == name)
-            wanted = series.take(np.arange(start, start + block.rows)).stored(feature)
+        for feature in features:
+            wanted = columns[feature.name].take(np.arange(start, start + block.rows))
             found = block.column(feature)
             np.testing.assert_array_equal(found.values, wanted.values)
             if wanted.splits is not None:

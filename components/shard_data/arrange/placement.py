@@ -1,0 +1,133 @@
+"""Where each row goes, as a function of its key: made once, followed in every piece."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from components.shard_data.arrange import ranks, split
+from components.shard_data.arrange.keys import Keys
+from components.shard_data.findings import Findings
+from components.shard_data.options import ShardOptions
+from trainer.errors import UsageError
+
+Arrays = Mapping[str, npt.NDArray[np.generic]]
+Load = Callable[[], Iterator[Arrays]]
+
+
+@dataclass(frozen=True)
+class Placement:
+    """Splits in order, their rows and numbers of shards, and the keys at which shards end.
+
+    Shards are numbered over all splits. `bounds`: for each part that rows say they are of (all
+    are of part 0 where they say nothing) its first shard and the first key of each further one.
+    `moments`: the last moment of each split but the last, where time parts.
+    """
+
+    rows: dict[str, int]
+    shards: dict[str, int]
+    bounds: dict[int, tuple[int, Keys]]
+    moments: Keys | None = None
+
+    def shard_of(self, arrays: Arrays) -> npt.NDArray[np.int32]:
+        """Returns the shard of each row of a piece, from what `rank` left."""
+        key = np.asarray(arrays["key"], np.uint64)
+        part = parts(arrays, self.moments)
+        if part is None:
+            first, further = self.bounds[0]
+            return (first + np.searchsorted(further, key, side="right")).astype(np.int32)
+        shard = np.zeros(len(key), np.int32)
+        for code, (first, further) in self.bounds.items():
+            chosen = part == code
+            shard[chosen] = first + np.searchsorted(further, key[chosen], side="right")
+        return shard
+
+    def ranges(self) -> list[tuple[str, int, int]]:
+        """Returns (split, number within it, rows) of each shard."""
+        found = []
+        for name, rows in self.rows.items():
+            cuts = split.cuts(rows, self.shards[name])
+            found += [(name, i, cuts[i + 1] - cuts[i]) for i in range(self.shards[name])]
+        return found
+
+
+def parts(arrays: Arrays, moments: Keys | None) -> npt.NDArray[np.integer] | None:
+    """Returns the part that each row says it is of; None: it says nothing."""
+    if moments is not None:
+        return np.searchsorted(moments, arrays["moment"], side="left")
+    code = arrays.get("split")
+    return None if code is None else np.asarray(code, np.uint8)
+
+
+def place(
+    load: Load,
+    by_part: Mapping[str, int] | None,
+    total: int,
+    options: ShardOptions,
+    say: Findings,
+    shards_by_size: int,
+) -> Placement:
+    """Finds the keys at which splits and shards end.
+
+    Args:
+      load: yields what `rank` left of each piece.
+      by_part: rows by name of split where rows say it themselves; None: they don't.
+      total: rows that are kept.
+      options: `split`, `shards`, `split_time`.
+      say: takes the notes.
+      shards_by_size: how many shards of train its size asks for.
+
+    Raises:
+      UsageError: a split that was asked for, or train, would be empty; too many shards.
+    """
+    moments = None
+    if options.split_time is not None:
+        moments, by_part = _by_time(load, total, options)
+    rows = split.without_empty(by_part or split.sizes(total, options), options, say)
+    shards = split.shard_counts(rows, options.shards, shards_by_size)
+    if by_part is None:
+        starts = [
+            start + cut
+            for name, start in zip(rows, np.cumsum([0, *rows.values()]).tolist(), strict=False)
+            for cut in split.cuts(rows[name], shards[name])[:-1]
+        ]
+        further = ranks.at(lambda: (np.asarray(a["key"], np.uint64) for a in load()), starts[1:])
+        return Placement(rows, shards, {0: (0, further)})
+    bounds = {}
+    first = 0
+    for code, name in enumerate(by_part):
+        if name in rows:
+            cuts = split.cuts(rows[name], shards[name])[1:-1]
+            bounds[code] = (first, ranks.at(_keys_of(load, code, moments), cuts))
+            first += shards[name]
+    return Placement(rows, shards, bounds, moments)
+
+
+def _keys_of(load: Load, code: int, moments: Keys | None) -> Callable[[], Iterator[Keys]]:
+    def keys() -> Iterator[Keys]:
+        for arrays in load():
+            yield np.asarray(arrays["key"], np.uint64)[parts(arrays, moments) == code]
+
+    return keys
+
+
+def _by_time(load: Load, total: int, options: ShardOptions) -> tuple[Keys, dict[str, int]]:
+    """Returns the last moment of each split but the last, and the rows of each.
+
+    Rows of one moment share a split, so that the fractions are met as nearly as moments allow.
+    """
+    names: Sequence[str] = list(options.split)
+    ends = np.cumsum(list(split.sizes(total, options).values()))[:-1]
+    last = np.maximum(ends - 1, 0).tolist()
+    moments = ranks.at(lambda: (np.asarray(a["moment"], np.uint64) for a in load()), last)
+    counts = np.zeros(len(names), np.int64)
+    for arrays in load():
+        part = parts(arrays, moments)
+        if part is not None:
+            counts += np.bincount(part, minlength=len(names))
+    if not counts[0]:
+        raise UsageError(f"--split-time {options.split_time}: no row is before all others")
+    return moments, dict(zip(names, counts.tolist(), strict=True))

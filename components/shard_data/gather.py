@@ -1,0 +1,202 @@
+"""All pieces together: prepared, scanned, their columns compared; where each row stands."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from components.shard_data import formats, inputs, work
+from components.shard_data.engine import Engine
+from components.shard_data.findings import Findings
+from components.shard_data.inputs import Piece, SourceFile
+from components.shard_data.options import ShardOptions
+from components.shard_data.phases import scan
+from components.shard_data.phases.scan import Scanned
+from components.shard_data.progress import Progress, Report
+from components.shard_data.types.profile import Mark, Profile
+from components.shard_data.work import Work
+from trainer.errors import UsageError, suggestion
+
+
+@dataclass(frozen=True)
+class Gathered:
+    """The input as a whole: its pieces in order, and what each says."""
+
+    pieces: tuple[Piece, ...]
+    scanned: tuple[Scanned, ...]
+    options: ShardOptions
+    work: Work
+
+    @property
+    def names(self) -> list[str]:
+        """The columns of all pieces, in the order in which they come up; left-out ones aren't."""
+        return list(dict.fromkeys(name for some in self.scanned for name in some.columns))
+
+    @property
+    def firsts(self) -> list[int]:
+        """The number of each piece's first row, damaged rows counted."""
+        return list(itertools.accumulate((some.rows for some in self.scanned), initial=0))[:-1]
+
+    def profiles(self, name: str) -> list[Profile]:
+        """What each piece says of a column; one that lacks it says null."""
+        absent = Profile(kind="null", declared="missing")
+        return [some.columns.get(name, absent) for some in self.scanned]
+
+    def where(self, mark: Mark) -> str:
+        """Returns file and line (typed formats: row) of a mark's first row."""
+        path = self.work.path("scan", mark.piece, ".arrow")
+        row = work.read_batch(path, 0).column(work.ROW)[mark.row].as_py()
+        return formats.place(self.pieces[mark.piece], row, self.options)
+
+
+@dataclass(frozen=True)
+class _Preparation:
+    """One file to make ready."""
+
+    number: int
+    file: SourceFile
+    options: ShardOptions
+    work: Work
+    piece_bytes: int
+
+
+def _prepare(job: _Preparation) -> list[Piece]:
+    return inputs.prepare(job.file, job.work.unpacked(job.number), job.options, job.piece_bytes)
+
+
+def gather(
+    files: Sequence[SourceFile],
+    options: ShardOptions,
+    place: Work,
+    engine: Engine,
+    say: Findings,
+    report: Report,
+    *,
+    piece_bytes: int,
+    total_bytes: int,
+) -> Gathered:
+    """Reads all files once.
+
+    Raises:
+      UsageError: a file cannot be read, has no rows, or the files' columns don't fit together;
+        an option names a column that is nowhere; more damaged rows than are allowed.
+    """
+    preparations = [
+        _Preparation(number, file, options, place, piece_bytes) for number, file in enumerate(files)
+    ]
+    pieces = [piece for some in engine.run(_prepare, preparations) for piece in some]
+    jobs = [scan.Job(number, piece, options, place) for number, piece in enumerate(pieces)]
+    scanned = tuple(_scanned(engine, jobs, report, total_bytes))
+    gathered = Gathered(tuple(pieces), scanned, options, place)
+    _refuse_mixed_kinds(gathered)
+    _check_names(gathered)
+    _compare(gathered)
+    _count_rejected(gathered, say)
+    _tell_of_empty(gathered, say)
+    for some in scanned:
+        for note in some.notes:
+            say.note(note)
+        for entry in some.dropped:
+            if entry not in say.dropped:
+                say.dropped.append(entry)
+    return gathered
+
+
+def _scanned(
+    engine: Engine, jobs: Sequence[scan.Job], report: Report, total_bytes: int
+) -> Iterator[Scanned]:
+    """Yields what pieces say; a line for each file that is read wholly."""
+    progress = Progress("read", len(jobs), report)
+    rows = 0
+    for job, some in zip(jobs, engine.run(scan.run, jobs), strict=True):
+        rows += some.rows
+        name = job.piece.name
+        is_last = job.number + 1 == len(jobs) or jobs[job.number + 1].piece.name != name
+        progress.add(total_bytes // len(jobs), some.rows, name)
+        if is_last:
+            report(f"read {name}: {rows:,} rows")
+            rows = 0
+        yield some
+
+
+def _refuse_mixed_kinds(gathered: Gathered) -> None:
+    first: dict[bool, Piece] = {}
+    for piece, some in zip(gathered.pieces, gathered.scanned, strict=True):
+        first.setdefault(some.typed, piece)
+    if len(first) > 1:
+        raise UsageError(
+            f"{first[True].name} declares types ({first[True].format}) and {first[False].name} is "
+            "text: shard one kind at a time"
+        )
+
+
+def _check_names(gathered: Gathered) -> None:
+    options = gathered.options
+    known = list(dict.fromkeys(name for some in gathered.scanned for name in some.names))
+    asked = [("--label", options.label)]
+    asked += [("--drop", name) for name in options.drop]
+    asked += [("--type", name) for name in options.types]
+    asked += [("--null-value", name) for name in options.null_by_column]
+    asked += [("--split-by", name) for name in options.split_by]
+    asked += [("--split-time", name) for name in [options.split_time] if name is not None]
+    asked += [("--split-column", name) for name in [options.split_column] if name is not None]
+    for flag, name in asked:
+        if name not in known:
+            more = "" if flag != "--null-value" else f"; for the text itself write ={name}=…"
+            raise UsageError(
+                f"{flag} {name}: {gathered.pieces[0].name} has no such column"
+                f"{suggestion(name, known)} (it has {', '.join(known)}){more}"
+            )
+
+
+def _compare(gathered: Gathered) -> None:
+    """Columns go by name; a file with more or fewer is a mistake, unless told otherwise."""
+    if gathered.options.missing_columns == "null":
+        return
+    first, one = gathered.pieces[0], gathered.scanned[0]
+    dropped = set(gathered.options.drop)
+    remedy = "mend it, or take it as null with --missing-columns null"
+    for piece, other in zip(gathered.pieces, gathered.scanned, strict=True):
+        for name in one.names:
+            if name not in other.names and name not in dropped:
+                raise UsageError(f"{piece.name} lacks column {name!r} that {first.name} has: "
+                                 f"{remedy}")  # fmt: skip
+        for name in other.names:
+            if name not in one.names and name not in dropped:
+                raise UsageError(f"{piece.name} has column {name!r} that {first.name} lacks: "
+                                 f"{remedy}")  # fmt: skip
+
+
+def _count_rejected(gathered: Gathered, say: Findings) -> None:
+    counted: dict[tuple[str, str], int] = {}
+    total = 0
+    for piece, some in zip(gathered.pieces, gathered.scanned, strict=True):
+        for row, reason in some.rejected:
+            total += 1
+            if total > gathered.options.max_bad_rows:
+                raise formats.refusal(piece, formats.Rejected(row, reason), gathered.options)
+            key = (piece.name, reason)
+            counted[key] = counted.get(key, 0) + 1
+    for (name, reason), rows in counted.items():
+        say.drop_rows(rows, f"{name}: {reason}")
+
+
+def rejected_lines(gathered: Gathered) -> Iterator[str]:
+    """Yields a JSON object for each row that was left out: its number, where it stands, and why."""
+    for piece, some, first in zip(gathered.pieces, gathered.scanned, gathered.firsts, strict=True):
+        for row, reason in some.rejected:
+            where = formats.place(piece, row, gathered.options)
+            yield json.dumps({"row_id": first + row, "where": where, "reason": reason})
+
+
+def _tell_of_empty(gathered: Gathered, say: Findings) -> None:
+    rows: dict[str, int] = {}
+    for piece, some in zip(gathered.pieces, gathered.scanned, strict=True):
+        rows[piece.name] = rows.get(piece.name, 0) + some.kept
+    if not any(rows.values()):
+        raise UsageError(f"{gathered.pieces[0].name} has a header and no rows")
+    for name, count in rows.items():
+        if not count:
+            say.note(f"{name} has a header and no rows")

@@ -1,0 +1,253 @@
+"""From what all pieces say to what is stored: types, the label, the order and place of rows."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from components.shard_data import work
+from components.shard_data.arrange import placement
+from components.shard_data.arrange.placement import Placement
+from components.shard_data.engine import Engine
+from components.shard_data.findings import Findings
+from components.shard_data.gather import Gathered
+from components.shard_data.options import ShardOptions
+from components.shard_data.phases import rank, route
+from components.shard_data.phases.rank import Ranked
+from components.shard_data.types import labels
+from components.shard_data.types.decide import decide
+from components.shard_data.types.plan import Plan
+from components.shard_data.types.profile import LARGEST_DICTIONARY, MOST_CLASSES
+from trainer.data.manifest import Feature, Label
+from trainer.errors import UsageError
+
+_MOMENTS = ("date", "timestamp", "int64")
+# A split's number is one byte.
+_MOST_SPLITS = 255
+
+
+@dataclass(frozen=True)
+class Settled:
+    """What is stored, and where.
+
+    features: the columns, without their place in blocks. renumbered: new codes of columns some of
+    whose words no kept row has. ranges: smallest and largest number of each column.
+    """
+
+    features: tuple[Feature, ...]
+    label: Label
+    placement: Placement
+    renumbered: dict[str, npt.NDArray[np.int32]]
+    ranges: dict[str, tuple[float, float]]
+    rule: dict[str, Any]
+
+
+def settle(
+    gathered: Gathered, engine: Engine, options: ShardOptions, say: Findings, total_bytes: int
+) -> Settled:
+    """Decides types, label and places; the rows lie parted by shard in the work directory.
+
+    Raises:
+      UsageError: values that have no type, no label to learn, splits without rows.
+    """
+    plans = _plans(gathered, options, say)
+    ranked, plans = _ranked(gathered, engine, plans, options)
+    stored, label = _label(plans, ranked, options, say)
+    _refuse_lost_moments(ranked, options)
+    place = placement.place(
+        lambda: _loaded(gathered),
+        _by_part(plans, ranked, options),
+        sum(some.rows for some in ranked),
+        options,
+        say,
+        math.ceil(total_bytes / options.shard_size),
+    )
+    routed = list(
+        engine.run(
+            route.run,
+            [
+                route.Job(number, stored, place, options, gathered.work)
+                for number in range(len(gathered.pieces))
+            ],
+        )
+    )
+    renumbered: dict[str, npt.NDArray[np.int32]] = {}
+    ranges: dict[str, tuple[float, float]] = {}
+    features = []
+    for name, plan in stored.items():
+        parts = [columns[name] for columns in routed]
+        features.append(_feature(plan, parts, renumbered))
+        _add_range(name, parts, ranges)
+        _tell_of_rounding(name, parts, say)
+    return Settled(tuple(features), label, place, renumbered, ranges, _rule(options))
+
+
+def _plans(gathered: Gathered, options: ShardOptions, say: Findings) -> dict[str, Plan]:
+    """Returns how every column is read; those that are left out at the end are among them."""
+    plans = {}
+    for name in options.drop:
+        say.drop_column(name, f"--drop {name}")
+    for name in gathered.names:
+        most = MOST_CLASSES if name == options.label else LARGEST_DICTIONARY
+        asked = options
+        if name in options.drop and name != options.split_time:
+            asked = options.model_copy(update={"types": {**options.types, name: "string"}})
+        plan = decide(name, gathered.profiles(name), asked, gathered.where, say, most_words=most)
+        if plan is not None:
+            plans[name] = plan
+    if options.label not in plans:
+        rows = sum(some.kept for some in gathered.scanned)
+        raise UsageError(f"label {options.label} has no value in any of the {rows:,} rows")
+    for name in options.split_columns:
+        _check_split_column(plans.get(name), name, options)
+    return plans
+
+
+def _check_split_column(plan: Plan | None, name: str, options: ShardOptions) -> None:
+    flag = "--split-by" if name in options.split_by else "--split-time"
+    flag = "--split-column" if name == options.split_column else flag
+    if plan is None:
+        raise UsageError(f"{flag} {name}: the column has no value in any row")
+    if plan.shape:
+        raise UsageError(f"{flag} {name}: the column holds lists")
+    if flag == "--split-time" and plan.kind not in _MOMENTS:
+        raise UsageError(
+            f"{flag} {name}: the column is {plan.kind}, not a date, a timestamp or whole numbers"
+        )
+    if flag == "--split-column" and (
+        plan.kind != "string" or plan.words is None or len(plan.words) > _MOST_SPLITS
+    ):
+        raise UsageError(f"{flag} {name}: the column does not hold names of a few splits")
+    if flag == "--split-column" and plan.words is not None and "train" not in plan.words:
+        raise UsageError(
+            f"{flag} {name}: there must be a split called train (it has "
+            f"{', '.join(plan.words[:5])})"
+        )
+
+
+def _ranked(
+    gathered: Gathered, engine: Engine, plans: dict[str, Plan], options: ShardOptions
+) -> tuple[list[Ranked], dict[str, Plan]]:
+    """Ranks all pieces; rows without label are counted, and left out where that is allowed."""
+    # Groups are hashed by their words: the same group the same way, whatever others there are.
+    grouped = {name: replace(plans[name], words=None) for name in options.split_by}
+    jobs = [
+        rank.Job(number, first, {**plans, **grouped}, options, gathered.work)
+        for number, first in enumerate(gathered.firsts)
+    ]
+    return list(engine.run(rank.run, jobs)), plans
+
+
+def _label(
+    plans: dict[str, Plan], ranked: Sequence[Ranked], options: ShardOptions, say: Findings
+) -> tuple[dict[str, Plan], Label]:
+    """Returns the columns that are stored, in order, and the label's description."""
+    rows, missing = sum(r.rows for r in ranked), sum(r.missing for r in ranked)
+    name = options.label
+    if missing and not options.drop_missing_label:
+        raise UsageError(
+            f"label {name} is missing in {missing:,} of {rows + missing:,} rows: mend them, or "
+            "leave them out with --drop-missing-label"
+        )
+    if missing:
+        say.drop_rows(missing, f"label {name} is missing")
+    plan = plans[name]
+    values = labels.Values(rows, plan.words if plan.dtype == "string" else _distinct(ranked))
+    settled, label = labels.settle(plan, values, options, say)
+    gone = {*options.drop, *([options.split_column] if options.split_column else [])}
+    stored = {key: value for key, value in plans.items() if key not in gone}
+    stored[name] = settled
+    if len(stored) < 2:
+        raise UsageError(f"there is no column beside the label {name}")
+    return stored, label
+
+
+def _distinct(ranked: Sequence[Ranked]) -> npt.NDArray[Any] | None:
+    found = [some.values for some in ranked if some.rows]
+    kept = [values for values in found if values is not None]
+    if len(kept) < len(found):
+        return None
+    together = np.unique(np.concatenate(kept))
+    return together if len(together) <= MOST_CLASSES else None
+
+
+def _refuse_lost_moments(ranked: Sequence[Ranked], options: ShardOptions) -> None:
+    lost = sum(some.no_moment for some in ranked)
+    if lost:
+        raise UsageError(
+            f"--split-time {options.split_time}: the column is missing in {lost:,} rows: mend "
+            "them, or part by another column"
+        )
+
+
+def _by_part(
+    plans: Mapping[str, Plan], ranked: Sequence[Ranked], options: ShardOptions
+) -> dict[str, int] | None:
+    """Returns the rows of each split where the rows themselves say it."""
+    names = list(options.split) if options.split_by else []
+    if options.split_column is not None:
+        names = list(plans[options.split_column].words or ())
+    if not names:
+        return None
+    return {
+        name: sum(some.by_split.get(code, 0) for some in ranked) for code, name in enumerate(names)
+    }
+
+
+def _loaded(gathered: Gathered) -> Iterator[placement.Arrays]:
+    for number in range(len(gathered.pieces)):
+        yield work.read_arrays(gathered.work.path("rank", number, ".npz"))
+
+
+def _feature(
+    plan: Plan, parts: Sequence[route.Column], renumbered: dict[str, npt.NDArray[np.int32]]
+) -> Feature:
+    """Describes a column; words that no kept row has are left out of its dictionary."""
+    if plan.words is not None:
+        used = np.zeros(len(plan.words), bool)
+        for part in parts:
+            used[part.codes] = True
+        if not used.all():
+            renumbered[plan.name] = (np.cumsum(used) - 1).astype(np.int32)
+            words = tuple(word for word, kept in zip(plan.words, used, strict=True) if kept)
+            plan = replace(plan, words=words)
+    return plan.feature(nullable=any(part.nullable for part in parts))
+
+
+def _add_range(
+    name: str, parts: Sequence[route.Column], ranges: dict[str, tuple[float, float]]
+) -> None:
+    lows = [part.low for part in parts if part.low is not None]
+    highs = [part.high for part in parts if part.high is not None]
+    if lows:
+        ranges[name] = (min(lows), max(highs))
+
+
+def _tell_of_rounding(name: str, parts: Sequence[route.Column], say: Findings) -> None:
+    before, after = sum(part.before for part in parts), sum(part.after for part in parts)
+    if after < before:
+        say.note(
+            f"column {name} is stored as float32: {before:,} different numbers become {after:,}"
+        )
+
+
+def _rule(options: ShardOptions) -> dict[str, Any]:
+    rule: dict[str, Any] = {"fractions": dict(options.split), "seed": options.seed}
+    if options.split_by:
+        names = options.split_by
+        rule["method"] = "by blake2b of seed and value: equal values share a split"
+        rule["column"] = names[0] if len(names) == 1 else list(names)
+    elif options.split_time is not None:
+        rule["method"] = "by time: train before the others, equal moments together"
+        rule["column"] = options.split_time
+    elif options.split_column is not None:
+        rule = {"method": "as the column says", "column": options.split_column,
+                "seed": options.seed}  # fmt: skip
+    else:
+        rule["method"] = "shuffled by splitmix64 of seed and row number, cut at the fractions"
+    return rule
