@@ -22,6 +22,7 @@ from pyarrow import csv as arrow_csv
 from components.shard_data.findings import Findings
 from components.shard_data.formats import lines, quotes
 from components.shard_data.formats.piece import Columns, Piece, Read, Rejected, too_many
+from components.shard_data.formats.text import decoded
 from components.shard_data.options import ShardOptions
 from trainer.errors import UsageError
 
@@ -43,11 +44,12 @@ def cut(whole: Piece, options: ShardOptions, piece_bytes: int) -> list[Piece]:
         if options.delimiter is None:
             _suspect_delimiter(whole.name, header, delimiter)
         _refuse_duplicates(whole.name, header)
+        columns = tuple((column, "string") for column in header)
         ends = [start, *_ends(whole, file, start, delimiter, piece_bytes)]
     if len(ends) == 1:
         ends.append(start)
     return [
-        replace(whole, start=begin, end=end, first=begin == start, header=tuple(header))
+        replace(whole, start=begin, end=end, first=begin == start, columns=columns)
         for begin, end in itertools.pairwise(ends)
     ]
 
@@ -75,8 +77,8 @@ def place(piece: Piece, row: int, options: ShardOptions) -> str:
     with open(piece.path, "rb") as file:
         before = lines.breaks_before(file, piece.start)
         text = file.read(piece.end - piece.start)
-    decoded = (line.decode() for line in lines.split([text]))
-    found = itertools.islice(_records(decoded, delimiter_of(piece, options)), row, None)
+    texts = (line.decode("utf-8", "replace") for line in lines.split([text]))
+    found = itertools.islice(_records(texts, delimiter_of(piece, options)), row, None)
     return f"{piece.name}, line {before + next(found)[0]}"
 
 
@@ -85,10 +87,10 @@ def delimiter_of(piece: Piece, options: ShardOptions) -> str:
     return options.delimiter or ("\t" if piece.format == "tsv" else ",")
 
 
-def _records(lines: Iterable[str], delimiter: str) -> Iterator[tuple[int, list[str]]]:
+def _records(texts: Iterable[str], delimiter: str) -> Iterator[tuple[int, list[str]]]:
     """Yields (line where it begins, fields) of each record; slow, for headers and faults."""
     csv.field_size_limit(_LONGEST_RECORD)
-    reader = csv.reader(lines, delimiter=delimiter)
+    reader = csv.reader(texts, delimiter=delimiter)
     line = 1
     for record in reader:
         if record:
@@ -102,7 +104,7 @@ def _header(name: str, file: BinaryIO, delimiter: str, skip_rows: int) -> tuple[
     file.seek(bom)
     skipped, taken = 0, bytearray()
 
-    def decoded() -> Iterator[str]:
+    def texts() -> Iterator[str]:
         nonlocal skipped
         for number, line in enumerate(lines.split(lines.chunks_of(file)), 1):
             if number <= skip_rows:
@@ -111,9 +113,9 @@ def _header(name: str, file: BinaryIO, delimiter: str, skip_rows: int) -> tuple[
             if len(taken) > _LONGEST_HEADER:
                 break
             taken.extend(line)
-            yield _decoded(name, line, number)
+            yield decoded(name, line, number)
 
-    for _, record in _records(decoded(), delimiter):
+    for _, record in _records(texts(), delimiter):
         first = skip_rows + 1
         if (quote := quotes.opened(bytes(taken), delimiter)) is not None:
             raise _never_ends(name, first + lines.breaks(bytes(taken[:quote])))
@@ -124,19 +126,6 @@ def _header(name: str, file: BinaryIO, delimiter: str, skip_rows: int) -> tuple[
             )
         return record, bom + skipped + len(taken)
     raise UsageError(f"{name} is empty: it has neither a header nor rows")
-
-
-def _decoded(name: str, text: bytes, line: int) -> str:
-    """Returns text that begins in `line` of a file."""
-    try:
-        return text.decode()
-    except UnicodeDecodeError as error:
-        wide = line == 1 and text.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
-        raise UsageError(
-            f"{name}, line {line + lines.breaks(text[: error.start])}: byte "
-            f"0x{text[error.start]:02x} is not utf-8: say how the file is written, as in "
-            f"--encoding {'utf-16' if wide else 'latin-1'}"
-        ) from None
 
 
 def _ends(whole: Piece, file: BinaryIO, start: int, delimiter: str, piece_bytes: int) -> list[int]:
@@ -196,7 +185,7 @@ def _parse(
         bad.append(Rejected(row.number - 1, reason))
         return "skip" if len(bad) <= options.max_bad_rows else "error"
 
-    positions = [str(i) for i in range(len(piece.header))]
+    positions = [str(i) for i in range(len(piece.columns))]
     if not text:
         return pa.table({position: pa.array([], pa.string()) for position in positions}), ()
     try:
@@ -221,7 +210,7 @@ def _parse(
         if len(bad) > options.max_bad_rows:
             raise too_many(place(piece, bad[-1].row, options), bad[-1]) from None
         with open(piece.path, "rb") as file:
-            _decoded(piece.name, text, 1 + lines.breaks_before(file, piece.start))
+            decoded(piece.name, text, 1 + lines.breaks_before(file, piece.start))
         raise UsageError(f"{piece.name} cannot be read: {' '.join(str(error).split())}") from None
     return table, tuple(bad)
 
@@ -229,7 +218,7 @@ def _parse(
 def _named(piece: Piece, table: pa.Table, say: Findings) -> Columns:
     """Names the columns; a nameless one is an index, or empty, and kept out."""
     columns = {}
-    for position, column in enumerate(piece.header):
+    for position, (column, _) in enumerate(piece.columns):
         values = table.column(position)
         if column:
             columns[column] = values

@@ -26,6 +26,16 @@ def breaks_before(file: BinaryIO, end: int) -> int:
     return count
 
 
+def feeds_before(file: BinaryIO, end: int) -> int:
+    """Returns how many LF a file's first `end` bytes hold; leaves the file there."""
+    file.seek(0)
+    count = 0
+    while end > 0 and (text := file.read(min(end, CHUNK_BYTES))):
+        end -= len(text)
+        count += text.count(b"\n")
+    return count
+
+
 def split(chunks: Iterable[bytes]) -> Iterator[bytes]:
     """Yields lines with their ends."""
     held: list[bytes] = []

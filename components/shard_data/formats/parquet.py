@@ -1,45 +1,67 @@
-"""Parquet: columns with their declared types; a piece is a range of rows of one row group."""
+"""Parquet: columns with their declared types. A piece is one row group or several.
+
+A part of a row group cannot be read without what stands before it: a file with large ones is
+written as Arrow first, where it can.
+"""
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 from pyarrow import parquet
 
 from components.shard_data.findings import Findings
-from components.shard_data.formats.piece import Piece, Read
-from components.shard_data.formats.typed import flattened
+from components.shard_data.formats.piece import Piece, Read, cannot_unpack
+from components.shard_data.formats.typed import flattened, ranges
 from components.shard_data.options import ShardOptions
 from trainer.errors import UsageError
 
 _BATCH_ROWS = 1 << 16
+_LARGE = 4
 
 
 def cut(whole: Piece, options: ShardOptions, piece_bytes: int) -> list[Piece]:
-    """Cuts into ranges of rows; none reaches over two row groups.
+    """Cuts into ranges of rows.
 
     Raises:
       UsageError: the file is empty or damaged.
     """
     with _opened(whole) as file:
-        groups = [file.metadata.row_group(i) for i in range(file.num_row_groups)]
-        sizes = [(group.num_rows, group.total_byte_size) for group in groups]
-    pieces, at = [], 0
-    for rows, size in sizes:
-        parts = max(1, min(rows, round(size / piece_bytes)))
-        cuts = [at + rows * i // parts for i in range(parts + 1)]
-        pieces += [
-            replace(whole, start=start, end=end, first=not start)
-            for start, end in itertools.pairwise(cuts)
-            if end > start
-        ]
-        at += rows
-    return pieces or [replace(whole, start=0, end=0, first=True)]
+        sizes = _sizes(file)
+    return [
+        replace(whole, group=group, start=start, end=end, first=not group)
+        for group, start, end in ranges(sizes, piece_bytes, part=False)
+    ] or [replace(whole, start=0, end=0, first=True)]
+
+
+def has_large_groups(whole: Piece, piece_bytes: int) -> bool:
+    """Whether some row group is much larger than a piece should be.
+
+    Raises:
+      UsageError: the file is empty or damaged.
+    """
+    with _opened(whole) as file:
+        return any(size > _LARGE * piece_bytes for _, size in _sizes(file))
+
+
+def to_arrow(whole: Piece, target: Path) -> None:
+    """Writes the file's rows as an Arrow file, in bounded memory.
+
+    Raises:
+      UsageError: the file is damaged, or the disk is full.
+    """
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with _opened(whole) as file, pa.ipc.new_file(str(target), file.schema_arrow) as writer:
+        for batch in file.iter_batches(_BATCH_ROWS, use_threads=False):
+            try:
+                writer.write_batch(batch)
+            except OSError as error:
+                raise cannot_unpack(target, error) from None
 
 
 def read(piece: Piece, options: ShardOptions) -> Read:
@@ -49,37 +71,34 @@ def read(piece: Piece, options: ShardOptions) -> Read:
       UsageError: the file is damaged, or has two columns of one name.
     """
     with _opened(piece) as file:
-        table = pa.Table.from_batches(_rows(file, piece.start, piece.end), file.schema_arrow)
+        table = pa.Table.from_batches(_rows(file, piece), file.schema_arrow)
     say = Findings()
     columns = flattened(piece.name, table, say)
     return Read(columns, typed=True, rows=len(table), kept=np.arange(len(table)), say=say)
 
 
+def _sizes(file: parquet.ParquetFile) -> list[tuple[int, int]]:
+    """Returns rows and bytes, decoded about, of each row group."""
+    groups = [file.metadata.row_group(i) for i in range(file.num_row_groups)]
+    return [(g.num_rows, max(g.total_byte_size, 8 * g.num_rows * g.num_columns)) for g in groups]
+
+
 def place(piece: Piece, row: int, options: ShardOptions) -> str:
     """Returns file and number of a row, from 1."""
-    return f"{piece.name}, row {piece.start + row + 1}"
+    with _opened(piece) as file:
+        before = sum(file.metadata.row_group(group).num_rows for group in range(piece.group))
+    return f"{piece.name}, row {before + piece.start + row + 1}"
 
 
-def _rows(file: parquet.ParquetFile, start: int, end: int) -> Iterator[pa.RecordBatch]:
-    """Yields the rows from `start` to `end`, counted over the file."""
+def _rows(file: parquet.ParquetFile, piece: Piece) -> Iterator[pa.RecordBatch]:
+    groups = range(piece.group, file.num_row_groups)
     at = 0
-    for group in range(file.num_row_groups):
-        rows = file.metadata.row_group(group).num_rows
-        if start == at and end == at + rows:
-            yield from file.read_row_group(group).to_batches()
-        elif start < at + rows and end > at:
-            yield from _part(file, group, start - at, end - at)
-        at += rows
-
-
-def _part(file: parquet.ParquetFile, group: int, start: int, end: int) -> Iterator[pa.RecordBatch]:
-    at = 0
-    for batch in file.iter_batches(_BATCH_ROWS, [group], use_threads=False):
-        low, high = max(start - at, 0), min(end - at, len(batch))
+    for batch in file.iter_batches(_BATCH_ROWS, list(groups), use_threads=False):
+        low, high = max(piece.start - at, 0), min(piece.end - at, len(batch))
         if low < high:
             yield batch.slice(low, high - low)
         at += len(batch)
-        if at >= end:
+        if at >= piece.end:
             return
 
 

@@ -7,6 +7,7 @@ to read it stands in it: any process can, in any order.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Literal
 
 import numpy as np
@@ -16,7 +17,7 @@ import pyarrow as pa
 from components.shard_data.findings import Findings
 from trainer.errors import UsageError
 
-Format = Literal["csv", "tsv", "parquet"]
+Format = Literal["csv", "tsv", "jsonl", "parquet", "arrow", "tfrecord", "images"]
 Columns = dict[str, pa.ChunkedArray]
 Partitions = tuple[tuple[str, str | None], ...]
 
@@ -29,10 +30,11 @@ class Piece:
       name: what errors call the file: its path, with `!member` for a zip's members.
       format: which module of this package reads it.
       path: a local file, neither packed nor in another encoding than UTF-8.
-      start, end: which part of it; bytes of text, rows of typed formats.
+      start, end: which part of it; bytes, or rows counted from the first one of `group`.
       first: whether it is the file's first piece.
       partitions: hive columns from the names of the file's folders (COL=VALUE).
-      header: the names of the columns, where the piece itself does not hold them.
+      columns: name and kind of the file's columns, where the piece itself does not tell them.
+      group: the row group or record batch in which the piece begins.
     """
 
     name: str
@@ -42,7 +44,8 @@ class Piece:
     end: int
     first: bool
     partitions: Partitions = ()
-    header: tuple[str, ...] = ()
+    columns: tuple[tuple[str, str], ...] = ()
+    group: int = 0
 
 
 @dataclass(frozen=True)
@@ -59,7 +62,9 @@ class Read:
 
     Attributes:
       columns: name to array [kept]. Text formats: strings, an unquoted empty field is null. Typed
-        formats: the declared types, structs flattened to `a.b`.
+        formats: the declared types, structs flattened to `a.b`. Of JSON, a key that no row of the
+        piece has is no column here, and one that is null in all of them has the type null, though
+        it may be an object elsewhere.
       typed: whether the columns have declared types.
       as_written: the columns that are text whatever they look like.
       rows: rows of the piece, rejected ones too.
@@ -80,5 +85,10 @@ class Read:
 def too_many(where: str, rejected: Rejected) -> UsageError:
     """Returns the error about the damaged row at a place that is one too many."""
     return UsageError(
-        f"{where}: {rejected.reason}: mend the row, or leave such rows out with --max-bad-rows N"
+        f"{where}: {rejected.reason}: mend it, or leave such rows out with --max-bad-rows N"
     )
+
+
+def cannot_unpack(target: Path, error: OSError) -> UsageError:
+    """Returns the error about a file of the work directory that cannot be written."""
+    return UsageError(f"cannot unpack into {target.parent}: {error.strerror or error}")

@@ -8,7 +8,7 @@ from types import ModuleType
 import numpy as np
 import pyarrow as pa
 
-from components.shard_data.formats import delimited, parquet
+from components.shard_data.formats import arrow, delimited, jsonl, parquet, tfrecord
 from components.shard_data.formats.piece import (
     Columns,
     Format,
@@ -22,7 +22,14 @@ from components.shard_data.options import ShardOptions
 from trainer.errors import UsageError
 
 # Each module has `cut`, `read` and `place`.
-_MODULES: dict[Format, ModuleType] = {"csv": delimited, "tsv": delimited, "parquet": parquet}
+_MODULES: dict[Format, ModuleType] = {
+    "csv": delimited,
+    "tsv": delimited,
+    "jsonl": jsonl,
+    "parquet": parquet,
+    "arrow": arrow,
+    "tfrecord": tfrecord,
+}
 
 
 def cut(whole: Piece, options: ShardOptions, piece_bytes: int) -> list[Piece]:

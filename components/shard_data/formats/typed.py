@@ -1,8 +1,14 @@
-"""What the formats with declared types have in common: structs become columns `a.b`."""
+"""What the formats with declared types have in common.
+
+Structs become columns `a.b`; a file is cut by its row groups or record batches; parts of a column
+whose types differ have a type that holds both, or none.
+"""
 
 from __future__ import annotations
 
+import itertools
 import re
+from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
 
@@ -17,8 +23,12 @@ def flattened(name: str, table: pa.Table, say: Findings) -> Columns:
     """Returns a table's columns by name; pandas' row index is kept out, and said.
 
     Raises:
-      UsageError: two columns have one name.
+      UsageError: two columns have one name, or a value is none: text that is not UTF-8, say.
     """
+    try:
+        table.validate(full=True)
+    except pa.ArrowInvalid as error:
+        raise UsageError(f"{name} is damaged: {' '.join(str(error).split())}") from None
     while any(pa.types.is_struct(field.type) for field in table.schema):
         table = table.flatten()
     columns: Columns = {}
@@ -30,3 +40,52 @@ def flattened(name: str, table: pa.Table, say: Findings) -> Columns:
         else:
             columns[column] = values
     return columns
+
+
+def ranges(
+    sizes: Sequence[tuple[int, int]], piece_bytes: int, *, part: bool
+) -> Iterator[tuple[int, int, int]]:
+    """Yields (group, start, end) of pieces; rows are counted from the first one of the group.
+
+    Args:
+      sizes: rows and bytes of each group.
+      piece_bytes: small groups are taken together up to it.
+      part: whether larger ones are parted.
+    """
+    begin, rows, held = 0, 0, 0
+    for group, (count, size) in enumerate(sizes):
+        if rows and held + size > piece_bytes:
+            yield begin, 0, rows
+            rows, held = 0, 0
+        if not rows:
+            begin = group
+        if part and size > piece_bytes and count > 1:
+            parts = min(count, -(-size // piece_bytes))
+            cuts = [count * i // parts for i in range(parts + 1)]
+            yield from ((group, start, end) for start, end in itertools.pairwise(cuts))
+        else:
+            rows, held = rows + count, held + size
+    if rows:
+        yield begin, 0, rows
+
+
+def common_type(left: pa.DataType, right: pa.DataType) -> pa.DataType | None:
+    """Returns the type that holds both (int and float: float; null and any), or None."""
+    kinds = pa.types
+    if left == right or kinds.is_null(right):
+        return left
+    if kinds.is_null(left):
+        return right
+    if kinds.is_dictionary(left) or kinds.is_dictionary(right):
+        return common_type(*(t.value_type if kinds.is_dictionary(t) else t for t in (left, right)))
+    both = (left, right)
+    if all(kinds.is_list(t) or kinds.is_large_list(t) for t in both):
+        inner = common_type(left.value_type, right.value_type)
+        return None if inner is None else pa.large_list(inner)
+    if all(kinds.is_integer(t) for t in both):
+        return pa.int64()
+    if all(kinds.is_integer(t) or kinds.is_floating(t) for t in both):
+        return pa.float64()
+    if all(kinds.is_string(t) or kinds.is_large_string(t) for t in both):
+        return pa.large_string()
+    return None

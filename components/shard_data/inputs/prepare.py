@@ -16,15 +16,13 @@ from typing import BinaryIO
 from fsspec.core import url_to_fs
 
 from components.shard_data import formats
-from components.shard_data.formats import delimited, lines
+from components.shard_data.formats import delimited, lines, parquet
 from components.shard_data.formats.piece import Piece
 from components.shard_data.inputs import text, unpack
 from components.shard_data.inputs.find import SourceFile
-from components.shard_data.inputs.kinds import format_of
+from components.shard_data.inputs.kinds import HEAD_BYTES, format_of
 from components.shard_data.options import ShardOptions
 from trainer import files
-
-_HEAD_BYTES = 64
 
 
 def prepare(file: SourceFile, work: Path, options: ShardOptions, piece_bytes: int) -> list[Piece]:
@@ -45,18 +43,20 @@ def prepare(file: SourceFile, work: Path, options: ShardOptions, piece_bytes: in
     pieces: list[Piece] = []
     for number, stream in enumerate(unpack.unpacked(file.path, opener, local, folder)):
         with unpack.reading(stream.name), stream.open() as source:
-            head = source.read(_HEAD_BYTES)
+            head = source.read(HEAD_BYTES)
         kind = format_of(stream.name, head, any_text=options.delimiter is not None)
         whole = Piece(stream.name, kind, "", 0, 0, first=True, partitions=file.partitions)
         path = _plain(whole, stream, folder / f"{number:05d}", options)
-        pieces += formats.cut(replace(whole, path=path), options, piece_bytes)
+        whole = _seekable(replace(whole, path=path), folder / f"{number:05d}.arrow", piece_bytes)
+        pieces += formats.cut(whole, options, piece_bytes)
     return pieces
 
 
 def _plain(whole: Piece, stream: unpack.Stream, target: Path, options: ShardOptions) -> str:
     """Returns the local path of a file as it can be read."""
-    is_text = whole.format in ("csv", "tsv")
-    as_it_lies = not is_text or (options.encoding == "utf-8" and options.comment is None)
+    has_comments = whole.format in ("csv", "tsv") and options.comment is not None
+    is_text = whole.format in ("csv", "tsv", "jsonl")
+    as_it_lies = not has_comments and (options.encoding == "utf-8" or not is_text)
     if stream.path is not None and as_it_lies:
         return stream.path
     change = lines.chunks_of if as_it_lies else partial(_rewritten, whole, options)
@@ -64,11 +64,19 @@ def _plain(whole: Piece, stream: unpack.Stream, target: Path, options: ShardOpti
     return str(target)
 
 
+def _seekable(whole: Piece, target: Path, piece_bytes: int) -> Piece:
+    """Returns the file, as Arrow if parts of it could not be read by themselves."""
+    if whole.format != "parquet" or not parquet.has_large_groups(whole, piece_bytes):
+        return whole
+    parquet.to_arrow(whole, target)
+    return replace(whole, format="arrow", path=str(target))
+
+
 def _rewritten(whole: Piece, options: ShardOptions, source: BinaryIO) -> Iterator[bytes]:
     chunks = lines.chunks_of(source)
     if options.encoding != "utf-8":
         chunks = text.to_utf8(whole.name, chunks, options.encoding)
-    if options.comment is not None:
+    if options.comment is not None and whole.format != "jsonl":
         delimiter = delimited.delimiter_of(whole, options)
         chunks = text.without_comments(chunks, options.comment, options.skip_rows, delimiter)
     return chunks

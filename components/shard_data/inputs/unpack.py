@@ -22,14 +22,15 @@ from typing import Any, BinaryIO, cast
 
 import pyarrow as pa
 
-from components.shard_data.inputs.kinds import refuse_others
+from components.shard_data.formats.piece import cannot_unpack
+from components.shard_data.inputs.kinds import HEAD_BYTES, is_called_records, refuse_others
+from components.shard_data.inputs.zlib_stream import open_zlib
 from trainer import files
 from trainer.errors import UsageError
 
 Open = Callable[[], AbstractContextManager[BinaryIO]]
 # An archive in an archive in … : some are made to have no end.
 _DEEPEST = 5
-_HEAD_BYTES = 8
 _MANY_BYTES = 1 << 20
 _ZIP = (b"PK\x03\x04", b"PK\x05\x06")
 
@@ -66,13 +67,19 @@ def reading(name: str) -> Iterator[None]:
     """Makes what reading a stream may raise an error that names the file."""
     try:
         yield
-    except (gzip.BadGzipFile, EOFError, zlib.error, lzma.LZMAError, pa.ArrowException) as error:
-        raise UsageError(f"{name} is damaged or cut off ({error}): copy it again") from None
+    except (EOFError, zlib.error, lzma.LZMAError, pa.ArrowException) as error:
+        raise _damaged(name, error) from None
     # RuntimeError, NotImplementedError: encrypted, or packed in a way that zipfile does not know.
     except (zipfile.BadZipFile, RuntimeError, ValueError, OverflowError) as error:
         raise UsageError(f"{name} cannot be unpacked: {error}") from None
     except files.read_errors() as error:
+        if isinstance(error, OSError) and error.errno is None:  # as gzip, bz2 and pyarrow say it
+            raise _damaged(name, error) from None
         raise UsageError(f"cannot read {name}: {files.reason(error)}") from None
+
+
+def _damaged(name: str, error: Exception) -> UsageError:
+    return UsageError(f"{name} is damaged or cut off ({error}): copy it again")
 
 
 def copy(stream: Stream, target: Path, change: Callable[[BinaryIO], Iterator[bytes]]) -> None:
@@ -99,7 +106,7 @@ def _written(target: Path) -> Iterator[Callable[[bytes], None]]:
         target.parent.mkdir(parents=True, exist_ok=True)
         file = target.open("wb", buffering=0)
     except OSError as error:
-        raise _cannot_unpack(target, error) from None
+        raise cannot_unpack(target, error) from None
 
     def write(chunk: bytes) -> None:
         left = memoryview(chunk)
@@ -107,14 +114,10 @@ def _written(target: Path) -> Iterator[Callable[[bytes], None]]:
             while left:
                 left = left[file.write(left) :]
         except OSError as error:
-            raise _cannot_unpack(target, error) from None
+            raise cannot_unpack(target, error) from None
 
     with file:
         yield write
-
-
-def _cannot_unpack(target: Path, error: OSError) -> UsageError:
-    return UsageError(f"cannot unpack into {target.parent}: {error.strerror or error}")
 
 
 def _unpacked(stream: Stream, work: Path, depth: int) -> Iterator[Stream]:
@@ -122,21 +125,23 @@ def _unpacked(stream: Stream, work: Path, depth: int) -> Iterator[Stream]:
         raise UsageError(f"{stream.name} is packed {depth} times over: unpack it first")
     refuse_others(stream.name)
     with reading(stream.name), stream.open() as source:
-        head = source.read(_HEAD_BYTES)
+        head = source.read(HEAD_BYTES)
     if head.startswith(_ZIP):
         yield from _members(stream, work, depth)
-    elif (decompress := _decompressor(head)) is not None:
+    elif (decompress := _decompressor(stream.name, head)) is not None:
         opener = partial(_decompressed, decompress, stream.open)
         yield from _unpacked(Stream(stream.name, opener, None), work, depth + 1)
     else:
         yield stream
 
 
-def _decompressor(head: bytes) -> Callable[[Any], Any] | None:
+def _decompressor(name: str, head: bytes) -> Callable[[Any], Any] | None:
     for magic, decompress in _DECOMPRESSORS.items():
         if re.match(magic, head, re.DOTALL):
             return decompress
-    return None
+    # What TensorFlow calls ZLIB has two bytes that text may begin with, too.
+    is_zlib = head[:1] == b"\x78" and int.from_bytes(head[:2], "big") % 31 == 0
+    return open_zlib if is_zlib and is_called_records(name) else None
 
 
 def _zstd(source: BinaryIO) -> Any:
