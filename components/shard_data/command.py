@@ -58,6 +58,8 @@ def _add_layout(group: Any) -> None:
         help="blocks: fast, column-wise; rows: one tf.train.Example a row, for other readers "
              "[blocks]")  # fmt: skip
     add("--block-rows", default=argparse.SUPPRESS, metavar="N", help="rows a block [1024]")
+    add("--compression", default=argparse.SUPPRESS, metavar="zlib|zstd",
+        help="pack each shard; zlib: other readers know it, zstd: faster [no]")  # fmt: skip
     add("--seed", default=argparse.SUPPRESS, metavar="N",
         help="decides split and order of rows [0]")  # fmt: skip
     add("--order", default=argparse.SUPPRESS, metavar="listed|content",
@@ -105,6 +107,12 @@ def _add_running(group: Any) -> None:
     add("--processes", default=argparse.SUPPRESS, metavar="N",
         help="processes at once; the bytes are the same for any N [one a core, for 64 MiB or "
              "more]")  # fmt: skip
+    add("--engine", default=argparse.SUPPRESS, metavar="local|beam",
+        help="beam: an Apache Beam pipeline a phase; its workers must reach the output's "
+             "directory [local]")  # fmt: skip
+    add("--beam-option", dest="beam_options", action="append", default=argparse.SUPPRESS,
+        metavar="NAME=VALUE",
+        help="of the pipeline, as in runner=FlinkRunner; repeatable")  # fmt: skip
     add("--memory", default=argparse.SUPPRESS, metavar="SIZE",
         help="what all processes together may use; the input may be larger [4GiB]")  # fmt: skip
     add("--verify", action="store_true", default=argparse.SUPPRESS,

@@ -96,11 +96,7 @@ def gather(
     _count_rejected(gathered, say)
     _tell_of_empty(gathered, say)
     for some in scanned:
-        for note in some.notes:
-            say.note(note)
-        for entry in some.dropped:
-            if entry not in say.dropped:
-                say.dropped.append(entry)
+        some.tell(say)
     return gathered
 
 
@@ -170,17 +166,19 @@ def _compare(gathered: Gathered) -> None:
 
 
 def _count_rejected(gathered: Gathered, say: Findings) -> None:
-    counted: dict[tuple[str, str], int] = {}
+    counted: dict[str, int] = {}
+    first: dict[str, str] = {}
     total = 0
     for piece, some in zip(gathered.pieces, gathered.scanned, strict=True):
         for row, reason in some.rejected:
             total += 1
             if total > gathered.options.max_bad_rows:
                 raise formats.refusal(piece, formats.Rejected(row, reason), gathered.options)
-            key = (piece.name, reason)
-            counted[key] = counted.get(key, 0) + 1
-    for (name, reason), rows in counted.items():
-        say.drop_rows(rows, f"{name}: {reason}")
+            counted[piece.name] = counted.get(piece.name, 0) + 1
+            first.setdefault(piece.name, reason)
+    for name, rows in counted.items():
+        more = ", …: see rejected.jsonl" if rows > 1 else ""
+        say.drop_rows(rows, f"{name}: {first[name]}{more}")
 
 
 def rejected_lines(gathered: Gathered) -> Iterator[str]:

@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
+from trainer.data.compressed import Compression
 from trainer.data.manifest import LabelKind, Layout
 from trainer.errors import UsageError
 
@@ -26,7 +27,9 @@ LEAST_MEMORY = 256 << 20
 DEFAULT_SPLIT = {"train": 0.8, "eval": 0.1, "test": 0.1}
 _SIZES = {"": 1, "B": 1, "KIB": 1 << 10, "MIB": 1 << 20, "GIB": 1 << 30}
 # What changes neither a byte of the data nor its description.
-_INCIDENTAL = {"sources", "output", "processes", "memory", "verify", "schema_file"}
+_INCIDENTAL = {
+    "sources", "output", "engine", "beam_options", "processes", "memory", "verify", "schema_file",
+}  # fmt: skip
 
 
 class ShardOptions(BaseModel):
@@ -45,6 +48,7 @@ class ShardOptions(BaseModel):
     shard_size: int = Field(DEFAULT_SHARD_BYTES, gt=0)
     layout: Layout = "blocks"
     block_rows: int = Field(1024, gt=0)
+    compression: Compression | None = None
     seed: int = Field(0, ge=0, lt=2**63)
     null_values: tuple[str, ...] = ()
     types: dict[str, ColumnType] = {}
@@ -61,6 +65,8 @@ class ShardOptions(BaseModel):
     missing_columns: Literal["error", "null"] = "error"
     max_bad_rows: int = Field(0, ge=0)
     order: Literal["listed", "content"] = "listed"
+    engine: Literal["local", "beam"] = "local"
+    beam_options: dict[str, str] = {}
     processes: int | None = Field(None, gt=0)
     memory: int = 4 << 30
     verify: bool = False
@@ -106,9 +112,19 @@ class ShardOptions(BaseModel):
         one = [name for name in (self.split_time, self.split_column) if name is not None]
         return (*self.split_by, *one)
 
+    @property
+    def beam_arguments(self) -> list[str]:
+        """The options of the pipeline as Apache Beam reads them."""
+        return [f"--{name}={value}" for name, value in self.beam_options.items()]
+
     def identity(self) -> dict[str, Any]:
         """The options that the dataset depends on, as JSON values."""
         return self.model_dump(mode="json", exclude=_INCIDENTAL)
+
+    @field_validator("beam_options", mode="before")
+    @classmethod
+    def _beam_options(cls, value: Any) -> Any:
+        return value if isinstance(value, Mapping) else _pairs(value)
 
     @field_validator("split", mode="before")
     @classmethod
@@ -193,6 +209,8 @@ class ShardOptions(BaseModel):
             raise ValueError(f"{' and '.join(asked)}: say one of them")
         if self.split_column is not None and not self.split_is_default:
             raise ValueError("--split and --split-column: the column says the splits")
+        if self.beam_options and self.engine != "beam":
+            raise ValueError("--beam-option is for --engine beam")
         if self.label in self.split_columns:
             raise ValueError(f"the label {self.label} cannot decide the split")
         if self.label in self.drop:
@@ -215,5 +233,5 @@ def _pairs(texts: Sequence[str]) -> dict[str, str]:
 
 def _flag(field: str) -> str:
     names = {"sources": "SOURCE", "null_values": "--null-value", "types": "--type",
-             "schema_file": "--schema"}  # fmt: skip
+             "schema_file": "--schema", "beam_options": "--beam-option"}  # fmt: skip
     return names.get(field, "--" + field.replace("_", "-"))

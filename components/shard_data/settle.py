@@ -172,7 +172,7 @@ def _distinct(ranked: Sequence[Ranked]) -> npt.NDArray[Any] | None:
     kept = [values for values in found if values is not None]
     if len(kept) < len(found):
         return None
-    together = np.unique(np.concatenate(kept))
+    together = np.unique(np.concatenate([np.asarray(values) for values in kept]))
     return together if len(together) <= MOST_CLASSES else None
 
 
@@ -211,7 +211,7 @@ def _feature(
     if plan.words is not None:
         used = np.zeros(len(plan.words), bool)
         for part in parts:
-            used[part.codes] = True
+            used[list(part.codes or ())] = True
         if not used.all():
             renumbered[plan.name] = (np.cumsum(used) - 1).astype(np.int32)
             words = tuple(word for word, kept in zip(plan.words, used, strict=True) if kept)

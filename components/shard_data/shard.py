@@ -58,7 +58,7 @@ def shard(options: ShardOptions, report: Report = lambda line: None) -> Manifest
     say = Findings()
     with (
         directory.appearing(options.output, state, report) as (place, root),
-        engine.choose(_processes(options, total, piece_bytes)) as pool,
+        engine.choose(options, _processes(options, total, piece_bytes), place) as pool,
     ):
         gathered = gather(
             files, options, place, pool, say, report, piece_bytes=piece_bytes, total_bytes=total
@@ -75,7 +75,7 @@ def shard(options: ShardOptions, report: Report = lambda line: None) -> Manifest
                 "split_rule": settled.rule,
                 "source": source,
                 "dropped": tuple(say.dropped),
-                "notes": tuple(say.notes),
+                "notes": tuple(say.all_notes()),
             }
         )
         _describe(root, manifest, statistics, gathered)
@@ -134,6 +134,7 @@ def _write(
         split_rows=place.rows,
         layout=options.layout,
         block_rows=options.block_rows,
+        compression=options.compression,
         root=str(root),
         work=gathered.work,
     )
@@ -151,6 +152,7 @@ def _write(
     manifest = Manifest(
         layout=options.layout,
         block_rows=options.block_rows,
+        compression=options.compression,
         features=features,
         label=settled.label,
         splits=splits,

@@ -6,6 +6,7 @@ import hashlib
 from pathlib import Path
 
 from trainer.data.blocks import decode_block
+from trainer.data.compressed import unpacked
 from trainer.data.example import Example
 from trainer.data.manifest import Manifest, Shard
 from trainer.data.records import DamagedRecord, read_records
@@ -32,7 +33,7 @@ def _check(path: Path, shard: Shard, manifest: Manifest, seen: set[int]) -> None
     records = rows = 0
     try:
         with path.open("rb") as file:
-            for payload in read_records(file):
+            for payload in read_records(unpacked(file, manifest.compression)):
                 records += 1
                 if manifest.layout == "blocks":
                     block = decode_block(manifest.features, payload)

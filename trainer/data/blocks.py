@@ -67,6 +67,21 @@ class Column:
         return Column(self.values[flat], splits, valid)
 
 
+def missing(feature: Feature, column: Column) -> npt.NDArray[np.bool_]:
+    """Returns bool [n]: which rows are null."""
+    if feature.shape:
+        if column.valid is not None:
+            return ~column.valid
+        rows = len(column.values) if column.splits is None else len(column.splits) - 1
+        return np.zeros(rows, bool)
+    values: npt.NDArray[Any] = column.values
+    if feature.dictionary is not None:
+        return np.asarray(values == NULL_CODE)
+    if feature.dtype == "string":
+        return np.asarray(values == b"")
+    return np.isnan(values) if feature.dtype == "float32" else np.asarray(values == NULL_INT)
+
+
 @dataclass(frozen=True)
 class Block:
     """Decoded rows: `row_id` [n], `packs` (key -> [n, columns]) and `loose` columns by name."""

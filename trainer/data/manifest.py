@@ -11,6 +11,7 @@ from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
+from trainer.data.compressed import Compression
 from trainer.errors import UsageError, suggestion
 
 FORMAT_VERSION = 1
@@ -105,6 +106,8 @@ class Manifest(_Frozen):
     format_version: int = FORMAT_VERSION
     layout: Layout
     block_rows: int = Field(gt=0)
+    # Of each shard as a whole; its size and hash are those of the packed file.
+    compression: Compression | None = None
     features: tuple[Feature, ...]
     label: Label
     splits: dict[str, Split]

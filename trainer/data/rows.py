@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from trainer import files
 from trainer.data.blocks import NULL_CODE, Array, Block, concat, decode_block
+from trainer.data.compressed import unpacked
 from trainer.data.dataset import Dataset
 from trainer.data.manifest import Shard, Split
 from trainer.data.records import DamagedRecord, read_records
@@ -116,11 +117,12 @@ def open_shard(dataset: Dataset, shard: Shard) -> BinaryIO:
 def _decoded(dataset: Dataset, file: BinaryIO, shard: Shard, skip: int) -> Iterator[Block]:
     """Yields the blocks of a shard after the first `skip`."""
     manifest = dataset.manifest
+    stream = unpacked(file, manifest.compression)
     if manifest.layout == "blocks":
-        for payload in read_records(file, skip):
+        for payload in read_records(stream, skip):
             yield decode_block(manifest.features, payload)
     else:
-        records = read_records(file, skip * manifest.block_rows)
+        records = read_records(stream, skip * manifest.block_rows)
         yield from decode_rows(manifest, records, shard, skip)
 
 

@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from components.shard_data.figures.collecting import missing
-from trainer.data.blocks import Column
+from trainer.data.blocks import Column, missing
 from trainer.data.manifest import Feature
 
 # Tags of a length-delimited field: number << 3 | 2.

@@ -6,20 +6,32 @@ import hashlib
 from collections.abc import Iterable
 from pathlib import Path
 
+from trainer.data.compressed import Compression, packing
 from trainer.data.manifest import Shard
 from trainer.data.records import frame
 
 
-def write(root: Path, path: str, rows: int, payloads: Iterable[bytes]) -> Shard:
+def write(
+    root: Path,
+    path: str,
+    rows: int,
+    payloads: Iterable[bytes],
+    compression: Compression | None = None,
+) -> Shard:
     """Writes the records to `root / path` and returns their entry for the manifest."""
     digest, size, count = hashlib.sha256(), 0, 0
     target = root / path
     target.parent.mkdir(exist_ok=True)
     with target.open("wb") as file:
-        for payload in payloads:
-            record = frame(payload)
-            file.write(record)
-            digest.update(record)
-            size += len(record)
-            count += 1
+
+        def put(data: bytes) -> None:
+            nonlocal size
+            file.write(data)
+            digest.update(data)
+            size += len(data)
+
+        with packing(put, compression) as take:
+            for payload in payloads:
+                take(frame(payload))
+                count += 1
     return Shard(path=path, rows=rows, records=count, bytes=size, sha256=digest.hexdigest())

@@ -10,6 +10,9 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import Protocol, TypeVar
 
+from components.shard_data.options import ShardOptions
+from components.shard_data.work import Work
+
 Job = TypeVar("Job")
 Result = TypeVar("Result")
 
@@ -22,8 +25,12 @@ class Engine(Protocol):
         ...
 
 
-def choose(processes: int) -> AbstractContextManager[Engine]:
-    """Returns the engine for so many processes on this machine."""
+def choose(options: ShardOptions, processes: int, work: Work) -> AbstractContextManager[Engine]:
+    """Returns the engine that the options ask for, with so many processes on this machine."""
+    if options.engine == "beam":
+        from components.shard_data.engine.beam import Beam
+
+        return Beam(options.beam_arguments, work)
     from components.shard_data.engine.local import Here, Processes
 
     return Here() if processes == 1 else Processes(processes)

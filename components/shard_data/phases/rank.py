@@ -42,7 +42,7 @@ class Ranked:
 
     rows: int
     missing: int
-    values: npt.NDArray[Any] | None
+    values: tuple[float, ...] | tuple[int, ...] | None
     by_split: dict[int, int]
     no_moment: int = 0
 
@@ -111,8 +111,8 @@ def _codes(job: Job, batch: pa.RecordBatch) -> npt.NDArray[np.uint8] | None:
     return None
 
 
-def _values(label: pa.Array, plan: Plan) -> npt.NDArray[Any] | None:
+def _values(label: pa.Array, plan: Plan) -> tuple[float, ...] | tuple[int, ...] | None:
     if plan.dtype == "string" or pa.types.is_nested(label.type):
         return None
     present = np.unique(label.to_numpy()[~missing(label)])
-    return present if len(present) <= MOST_CLASSES else None
+    return tuple(present.tolist()) if len(present) <= MOST_CLASSES else None

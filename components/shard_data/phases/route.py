@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -42,7 +41,7 @@ class Column:
     nullable: bool
     low: float | None = None
     high: float | None = None
-    codes: npt.NDArray[np.int32] | None = None
+    codes: tuple[int, ...] | None = None
     before: int = 0
     after: int = 0
     size: int = 0
@@ -86,7 +85,7 @@ def _described(array: pa.Array, plan: Plan, column: cast.Settled) -> Column:
     if plan.dtype == "string":
         if plan.words is None:
             return Column(**kept)
-        return Column(**kept, codes=np.unique(array.to_numpy()[~null]))
+        return Column(**kept, codes=tuple(np.unique(array.to_numpy()[~null]).tolist()))
     if plan.shape:
         values = pc.drop_null(array.flatten()).to_numpy(zero_copy_only=False)
     else:

@@ -10,6 +10,7 @@ import pyarrow as pa
 from pydantic import BaseModel, ConfigDict
 
 from components.shard_data import formats, work
+from components.shard_data.findings import Findings
 from components.shard_data.formats import Read
 from components.shard_data.inputs import Piece
 from components.shard_data.options import ShardOptions
@@ -43,6 +44,16 @@ class Scanned(BaseModel):
     rejected: tuple[tuple[int, str], ...] = ()
     notes: tuple[str, ...] = ()
     dropped: tuple[dict[str, Any], ...] = ()
+    counts: tuple[tuple[str, int, str], ...] = ()
+    peaks: tuple[tuple[str, int, str], ...] = ()
+
+    def tell(self, say: Findings) -> None:
+        """Adds what its reader had to say."""
+        say.add(Findings(list(self.notes), list(self.dropped)))
+        for count in self.counts:
+            say.count(*count)
+        for peak in self.peaks:
+            say.most(*peak)
 
 
 def run(job: Job) -> Scanned:
@@ -82,6 +93,8 @@ def _scan(job: Job, read: Read) -> Scanned:
         rejected=tuple((bad.row, bad.reason) for bad in read.rejected),
         notes=tuple(read.say.notes),
         dropped=tuple(read.say.dropped),
+        counts=tuple((a, figure, b) for (a, b), figure in read.say.counts.items()),
+        peaks=tuple((a, figure, b) for (a, b), figure in read.say.peaks.items()),
     )
 
 

@@ -13,6 +13,7 @@ import pyarrow as pa
 from components.shard_data import figures, work
 from components.shard_data.encoding import columns, files, records
 from components.shard_data.work import Work
+from trainer.data.compressed import Compression
 from trainer.data.manifest import Feature, Layout, Shard
 
 
@@ -31,6 +32,7 @@ class Content:
     split_rows: Mapping[str, int]
     layout: Layout
     block_rows: int
+    compression: Compression | None
     root: str
     work: Work
 
@@ -66,7 +68,7 @@ def run(job: Job) -> Written:
         found[feature.name] = columns.remapped(column, content.renumbered.get(feature.name))
     row_id = _one(table.column(work.ROW_ID)).take(order).to_numpy()
     payloads = records.records(content.features, found, row_id, content.layout, content.block_rows)
-    shard = files.write(Path(content.root), job.path, job.rows, payloads)
+    shard = files.write(Path(content.root), job.path, job.rows, payloads, content.compression)
     state = figures.collect(
         content.features, found, job.rows, content.ranges,
         split_rows=content.split_rows[job.split],
