@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import json
 from collections.abc import Iterator, Sequence
@@ -32,7 +33,30 @@ class Gathered:
     @property
     def names(self) -> list[str]:
         """The columns of all pieces, in the order in which they come up; left-out ones aren't."""
-        return list(dict.fromkeys(name for some in self.scanned for name in some.columns))
+        names = dict.fromkeys(name for some in self.scanned for name in some.columns)
+        return [name for name in names if name not in self.hidden]
+
+    @functools.cached_property
+    def hidden(self) -> frozenset[str]:
+        """Keys of JSON that are an object in some rows, their columns `key.…`, and null in others.
+
+        Raises:
+          UsageError: other rows have a value instead of the object.
+        """
+        origin: dict[str, str] = {}
+        for piece, some in zip(self.pieces, self.scanned, strict=True):
+            if piece.format == "jsonl":
+                origin.update((name, piece.name) for name in some.names if name not in origin)
+        parts = (name.split(".") for name in origin)
+        outer = {".".join(part[:i]) for part in parts for i in range(1, len(part))}
+        for name in outer & origin.keys():
+            for profile in self.profiles(name):
+                if profile.kind != "null":
+                    raise UsageError(
+                        f"column {name} is {profile.declared} and an object in {origin[name]}: "
+                        "write one kind"
+                    )
+        return frozenset(outer & origin.keys())
 
     @property
     def firsts(self) -> list[int]:
@@ -151,18 +175,22 @@ def _compare(gathered: Gathered) -> None:
     """Columns go by name; a file with more or fewer is a mistake, unless told otherwise."""
     if gathered.options.missing_columns == "null":
         return
-    first, one = gathered.pieces[0], gathered.scanned[0]
-    dropped = set(gathered.options.drop)
+    # By file: a piece of JSON lines may lack keys that another one has. A file of no rows may have
+    # no columns.
+    files: dict[str, dict[str, None]] = {}
+    for piece, some in zip(gathered.pieces, gathered.scanned, strict=True):
+        files.setdefault(piece.name, {}).update(dict.fromkeys(some.names))
+    files = {file: names for file, names in files.items() if names}
+    dropped = {*gathered.options.drop, *gathered.hidden}
     remedy = "mend it, or take it as null with --missing-columns null"
-    for piece, other in zip(gathered.pieces, gathered.scanned, strict=True):
-        for name in one.names:
-            if name not in other.names and name not in dropped:
-                raise UsageError(f"{piece.name} lacks column {name!r} that {first.name} has: "
-                                 f"{remedy}")  # fmt: skip
-        for name in other.names:
-            if name not in one.names and name not in dropped:
-                raise UsageError(f"{piece.name} has column {name!r} that {first.name} lacks: "
-                                 f"{remedy}")  # fmt: skip
+    first = next(iter(files), "")
+    for file, names in files.items():
+        for name in files[first]:
+            if name not in names and name not in dropped:
+                raise UsageError(f"{file} lacks column {name!r} that {first} has: {remedy}")
+        for name in names:
+            if name not in files[first] and name not in dropped:
+                raise UsageError(f"{file} has column {name!r} that {first} lacks: {remedy}")
 
 
 def _count_rejected(gathered: Gathered, say: Findings) -> None:

@@ -36,7 +36,7 @@ class _OtherKind(Exception):
 
 @dataclass
 class _Feature:
-    """What is known of a feature so far. `kind` of its lists: int64, float, binary; at first none."""
+    """What is known of a feature so far; `kind` of its lists: int64, float, binary or none yet."""
 
     kind: str = "none"
     is_list: bool = False
