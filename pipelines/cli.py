@@ -24,6 +24,10 @@ COMMANDS = {
         "components.shard_data.command",
         "turn tables into a dataset directory: shards, schema, statistics",
     ),
+    "validate": (
+        "components.validate_data.command",
+        "check a dataset, alone or against a baseline, before training",
+    ),
     "train": (
         "trainer.__main__",
         "train on a dataset, on one worker or many",

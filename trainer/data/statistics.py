@@ -16,6 +16,8 @@ LEVELS = (
     *(percent / 100 for percent in range(5, 100, 5)),
     *(0.98, 0.99, 0.999, 1.0),
 )
+# A value that so large a share has is parted from those below it in `cumulative`.
+LARGE_SHARE = 0.04
 
 
 class Lengths(BaseModel):

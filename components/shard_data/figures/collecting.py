@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-import numpy as np
-import numpy.typing as npt
-
 from components.shard_data.figures import codes, numbers, texts
-from components.shard_data.figures.state import MOST_KEPT, Array, Part, State, pack, unpack
-from trainer.data.blocks import NULL_CODE, NULL_INT, Column
+from components.shard_data.figures.state import MOST_KEPT, Part, State, pack, unpack
+from trainer.data.blocks import Column, missing
 from trainer.data.manifest import Feature
 from trainer.data.statistics import FeatureStatistics, SplitStatistics
 
@@ -64,21 +61,6 @@ def _part(
     if feature.dtype == "string":
         return texts.part(values, count, lost, keep=keep)
     return numbers.part(values, count, lost, limits, keep=keep)
-
-
-def missing(feature: Feature, column: Column) -> npt.NDArray[np.bool_]:
-    """Returns bool [n]: which rows are null."""
-    if feature.shape:
-        if column.valid is not None:
-            return ~column.valid
-        rows = len(column.values) if column.splits is None else len(column.splits) - 1
-        return np.zeros(rows, bool)
-    values: Array = column.values
-    if feature.dictionary is not None:
-        return np.asarray(values == NULL_CODE)
-    if feature.dtype == "string":
-        return np.asarray(values == b"")
-    return np.isnan(values) if feature.dtype == "float32" else np.asarray(values == NULL_INT)
 
 
 def _figures(feature: Feature, parts: Sequence[Part]) -> FeatureStatistics:

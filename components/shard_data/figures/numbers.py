@@ -16,15 +16,13 @@ import numpy.typing as npt
 
 from components.shard_data.figures import distinct
 from components.shard_data.figures.state import MOST_APART, Array, Part
-from trainer.data.statistics import LEVELS, MOST_COUNTED, FeatureStatistics
+from trainer.data.statistics import LARGE_SHARE, LEVELS, MOST_COUNTED, FeatureStatistics
 
 Floats = npt.NDArray[np.float64]
 Counts = npt.NDArray[np.int64]
 
 _BINS = 20
 _QUANTILES = np.linspace(0, 1, 11)
-# A single value that so large a share of all has is parted from the values just below it.
-_LARGE_SHARE = 0.04
 
 
 def part(
@@ -164,7 +162,7 @@ def _distribution(wide: Floats, cumulated: Counts) -> tuple[tuple[float, int], .
     total = cumulated[-1]
     chosen = np.searchsorted(cumulated, np.asarray(LEVELS) * total)
     share = np.diff(cumulated, prepend=0)[chosen] / total
-    below = chosen[(share >= _LARGE_SHARE) & (chosen > 0)] - 1
+    below = chosen[(share >= LARGE_SHARE) & (chosen > 0)] - 1
     places = np.unique(np.concatenate((chosen, below)))
     return tuple(zip(wide[places].tolist(), cumulated[places].tolist(), strict=True))
 

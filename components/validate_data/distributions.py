@@ -1,0 +1,75 @@
+"""Rules on distributions: drift, skew and the balance of classes."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from components.validate_data import chance
+from components.validate_data.judge import Judge
+from components.validate_data.rules import RuleName
+from components.validate_data.scan import Against
+from components.validate_data.tally import NumberTally, WordTally
+from components.validate_data.validation import Finding
+from components.validate_data.wording import percent, value, word
+from trainer.data.manifest import Feature, Manifest
+from trainer.data.statistics import SplitStatistics
+
+
+def distance(
+    judge: Judge, rule: RuleName, split: str, feature: Feature, tally: Against, name: str
+) -> Finding | None:
+    """Returns the finding of a column whose distribution is another than in reference `name`."""
+    if isinstance(tally, NumberTally):
+        found = chance.jensen_shannon(tally.bins, tally.expected.bounds[1])
+        message = f"the distribution is another than in {name}"
+        median = (tally.expected.figures.quantiles or (None,) * 11)[5]
+        if median is not None:
+            share = float(tally.bins[: _bin_of(tally, median) + 1].sum()) / max(tally.values, 1)
+            message += (
+                f": {percent(share)} of the values are up to {value(feature, median)}, "
+                f"where {percent(_share_up_to(tally, median))} were"
+            )
+    else:
+        found, place, shares = _categories(tally)
+        which = word(tally.known[place]) if place < len(tally.known) else "all others"
+        message = f"{which}: {percent(shares[0])} of the values, {percent(shares[1])} in {name}"
+    return judge.broken(rule, found, 0, feature.name, split=split, message=message)
+
+
+def _bin_of(tally: NumberTally, number: float) -> int:
+    return int(np.searchsorted(tally.expected.bounds[0], number))
+
+
+def _share_up_to(tally: NumberTally, number: float) -> float:
+    counts = tally.expected.bounds[1]
+    return float(counts[: _bin_of(tally, number) + 1].sum() / counts.sum())
+
+
+def _categories(tally: WordTally) -> tuple[float, int, tuple[float, float]]:
+    known = list((tally.expected.words or {}).values())
+    # Of a list, `count` is of rows and its words are of values: those beyond the vocabulary are
+    # not known then.
+    listed = tally.expected.feature.shape != ()
+    others = 0 if listed else max(tally.expected.figures.count - sum(known), 0)
+    reference = np.array([*known, others], np.int64)
+    found, place = chance.largest_change(tally.counts, reference)
+    ours = float(tally.counts[place] / max(tally.values, 1))
+    return found, place, (ours, float(reference[place] / max(reference.sum(), 1)))
+
+
+def balance(
+    judge: Judge, manifest: Manifest, split: str, ours: SplitStatistics, train: SplitStatistics,
+    name: str,
+) -> Finding | None:  # fmt: skip
+    """Returns the finding of a label whose classes have other shares than in the train split."""
+    label = manifest.label
+    first = dict(ours.features[label.name].vocabulary or ())
+    second = dict(train.features[label.name].vocabulary or ())
+    classes = sorted({*first, *second})
+    if label.kind == "regression" or not classes:
+        return None
+    counts = [np.array([c.get(k, 0) for k in classes], np.int64) for c in (first, second)]
+    found, place = chance.largest_change(*counts)
+    shares = [percent(float(c[place] / max(c.sum(), 1))) for c in counts]
+    message = f"class {word(classes[place])}: {shares[0]} of the rows, {shares[1]} in {name}"
+    return judge.broken("balance", found, 0, label.name, split=split, message=message)
