@@ -28,8 +28,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     add = parser.add_argument
     add("sources", nargs="+", metavar="SOURCE",
-        help="CSV, TSV or Parquet: a file, a glob or a directory (read recursively); also .gz "
-             "and .zip")  # fmt: skip
+        help="CSV, TSV, JSON lines, Parquet, Arrow or TFRecord: a file, a glob or a directory "
+             "(read recursively), also in .gz, .bz2, .zst, .xz and .zip; or a folder of images, a "
+             "folder in it for each class")  # fmt: skip
     add("--output", required=True, metavar="DIR",
         help="dataset directory; appears whole at the end, is never written over")  # fmt: skip
     add("--label", required=True, metavar="COL", help="the column to predict")
@@ -81,6 +82,9 @@ def _add_meaning(group: Any) -> None:
         help="leave a column out (it may still serve --split-by); repeatable")  # fmt: skip
     add("--label-kind", default=argparse.SUPPRESS, metavar="binary|multiclass|regression",
         help="what the label is [from its values]")  # fmt: skip
+    add("--labels", default=argparse.SUPPRESS, metavar="FILE",
+        help="a table with the columns file and label for the images of a folder [the class of an "
+             "image is its folder's name]")  # fmt: skip
     add("--drop-missing-label", action="store_true", default=argparse.SUPPRESS,
         help="leave out rows without label instead of ending")  # fmt: skip
     add("--missing-columns", default=argparse.SUPPRESS, metavar="error|null",
@@ -99,7 +103,8 @@ def _add_text(group: Any) -> None:
     add("--skip-rows", default=argparse.SUPPRESS, metavar="N",
         help="lines before the header [0]")  # fmt: skip
     add("--max-bad-rows", default=argparse.SUPPRESS, metavar="N",
-        help="rows with too many or too few fields that may be left out [0]")  # fmt: skip
+        help="damaged rows (too many or too few fields, no JSON, no image) that may be left out "
+             "[0]")  # fmt: skip
 
 
 def _add_running(group: Any) -> None:

@@ -28,7 +28,8 @@ DEFAULT_SPLIT = {"train": 0.8, "eval": 0.1, "test": 0.1}
 _SIZES = {"": 1, "B": 1, "KIB": 1 << 10, "MIB": 1 << 20, "GIB": 1 << 30}
 # What changes neither a byte of the data nor its description.
 _INCIDENTAL = {
-    "sources", "output", "engine", "beam_options", "processes", "memory", "verify", "schema_file",
+    "sources", "output", "labels", "engine", "beam_options", "processes", "memory", "verify",
+    "schema_file",
 }  # fmt: skip
 
 
@@ -64,6 +65,7 @@ class ShardOptions(BaseModel):
     skip_rows: int = Field(0, ge=0)
     missing_columns: Literal["error", "null"] = "error"
     max_bad_rows: int = Field(0, ge=0)
+    labels: str | None = Field(None, min_length=1)
     order: Literal["listed", "content"] = "listed"
     engine: Literal["local", "beam"] = "local"
     beam_options: dict[str, str] = {}

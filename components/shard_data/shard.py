@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -44,7 +45,7 @@ def shard(options: ShardOptions, report: Report = lambda line: None) -> Manifest
     """
     options = schema.with_types(options)
     files = inputs.find(options.sources)
-    identities = _identities(files)
+    identities = _identities(files, options)
     if options.order == "content":
         files, identities = _by_content(files, identities)
     source = {"files": identities, "options": options.identity()}
@@ -87,9 +88,9 @@ def shard(options: ShardOptions, report: Report = lambda line: None) -> Manifest
     return manifest
 
 
-def _identities(files: Sequence[SourceFile]) -> list[dict[str, Any]]:
+def _identities(files: Sequence[SourceFile], options: ShardOptions) -> list[dict[str, Any]]:
     with ThreadPoolExecutor(local.cores()) as threads:
-        return list(threads.map(inputs.fingerprint, files))
+        return list(threads.map(partial(inputs.fingerprint, labels=options.labels), files))
 
 
 def _by_content(

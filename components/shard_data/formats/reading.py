@@ -8,7 +8,7 @@ from types import ModuleType
 import numpy as np
 import pyarrow as pa
 
-from components.shard_data.formats import arrow, delimited, jsonl, parquet, tfrecord
+from components.shard_data.formats import arrow, delimited, images, jsonl, parquet, tfrecord
 from components.shard_data.formats.piece import (
     Columns,
     Format,
@@ -29,6 +29,7 @@ _MODULES: dict[Format, ModuleType] = {
     "parquet": parquet,
     "arrow": arrow,
     "tfrecord": tfrecord,
+    "images": images,
 }
 
 

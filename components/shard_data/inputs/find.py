@@ -1,11 +1,13 @@
 """Which files a SOURCE means.
 
 A source is a file, a glob or a directory (read recursively), local or any URL that fsspec knows.
-Names that begin with "." or "_" are ignored in directories and globs.
+Names that begin with "." or "_" are ignored in directories and globs. What has images in it is one
+folder of images, and read as one.
 """
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,6 +17,7 @@ from urllib.parse import unquote
 from fsspec.core import url_to_fs
 
 from components.shard_data.formats.piece import Partitions
+from components.shard_data.inputs.kinds import is_image
 from trainer import files
 from trainer.errors import UsageError
 
@@ -25,17 +28,19 @@ _VERSIONS = ("mtime", "etag", "ETag", "generation", "LastModified", "updated")
 
 @dataclass(frozen=True)
 class SourceFile:
-    """A file to read.
+    """A file to read, or a folder of images.
 
     Attributes:
       path: local, or a URL.
       partitions: hive columns from its folders' names (COL=VALUE).
       stamp: size and version when it was found, as the file system tells them.
+      images: of a folder of images, the paths below it of all files, sorted.
     """
 
     path: str
     partitions: Partitions = ()
     stamp: str = ""
+    images: tuple[str, ...] = ()
 
 
 def find(sources: Sequence[str]) -> list[SourceFile]:
@@ -46,10 +51,10 @@ def find(sources: Sequence[str]) -> list[SourceFile]:
     """
     found = [file for source in sources for file in _expand(source)]
     seen: set[str] = set()
-    for file in found:
-        if file.path in seen:
-            raise UsageError(f"source {file.path} is given twice: name it once")
-        seen.add(file.path)
+    for path in (path for file in found for path in _paths(file)):
+        if path in seen:
+            raise UsageError(f"source {path} is given twice: name it once")
+        seen.add(path)
     return found
 
 
@@ -61,8 +66,12 @@ def check_unchanged(found: Sequence[SourceFile]) -> None:
     """
     for file in found:
         try:
-            filesystem, path = url_to_fs(file.path)
-            stamp = _stamp(filesystem.info(path))
+            filesystem, root = url_to_fs(file.path)
+            if file.images:
+                below = _below(root, filesystem.find(root, detail=True))
+                stamp = _stamp_of_all({name: below.get(name, {}) for name in file.images})
+            else:
+                stamp = _stamp(filesystem.info(root))
         except files.read_errors(ImportError, ValueError) as error:
             raise UsageError(f"source {file.path}: {files.reason(error)}") from None
         if stamp != file.stamp:
@@ -77,7 +86,7 @@ def _expand(source: str) -> list[SourceFile]:
     try:
         filesystem, root = url_to_fs(source)
         if filesystem.isfile(root):
-            return [SourceFile(source, stamp=_stamp(filesystem.info(root)))]
+            return [_file(source, filesystem.info(root))]
         is_folder = filesystem.isdir(root)
         if not is_folder and not re.search(r"[*?\[]", source):
             raise UsageError(f"no such source: {source}")
@@ -89,17 +98,44 @@ def _expand(source: str) -> list[SourceFile]:
             listing = filesystem.glob(url_to_fs(source)[1], detail=True)
     except files.read_errors(ImportError, ValueError) as error:
         raise UsageError(f"source {source}: {files.reason(error)}") from None
-    kept = len(root.rstrip("/")) + 1
-    stamps = {
-        path[kept:]: _stamp(entry)
-        for path, entry in sorted(listing.items())
-        if entry.get("type") == "file" and not _hidden(path[kept:])
+    listed = {
+        path: entry
+        for path, entry in _below(root, listing).items()
+        if entry.get("type") == "file" and not _hidden(path)
     }
-    if not stamps:
+    if not listed:
         holds = "holds no file to read" if is_folder else "matches no file"
         raise UsageError(f"no such source: {source} {holds}")
+    if any(map(is_image, listed)):
+        return [SourceFile(base or ".", stamp=_stamp_of_all(listed), images=tuple(listed))]
     prefix = f"{base}/" if base or source.startswith("/") else ""
-    return [SourceFile(prefix + path, _partitions(path), stamp) for path, stamp in stamps.items()]
+    return [
+        SourceFile(prefix + path, _partitions(path), _stamp(entry))
+        for path, entry in listed.items()
+    ]
+
+
+def _file(source: str, entry: dict[str, Any]) -> SourceFile:
+    folder, _, name = source.rpartition("/")
+    if not is_image(source):
+        return SourceFile(source, stamp=_stamp(entry))
+    return SourceFile(folder or ".", stamp=_stamp_of_all({name: entry}), images=(name,))
+
+
+def _paths(file: SourceFile) -> list[str]:
+    return [files.join(file.path, name) for name in file.images] or [file.path]
+
+
+def _below(root: str, listing: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    """Returns a listing by paths from `root` on, sorted."""
+    start = len(root.rstrip("/")) + 1
+    return {path[start:]: entry for path, entry in sorted(listing.items())}
+
+
+def _stamp_of_all(listed: dict[str, dict[str, Any]]) -> str:
+    stamps = [f"{name}\0{_stamp(entry)}" for name, entry in listed.items()]
+    text = "\n".join(stamps).encode("utf-8", "surrogateescape")
+    return hashlib.sha256(text).hexdigest()
 
 
 def _stamp(entry: dict[str, Any]) -> str:

@@ -15,6 +15,7 @@ _SUFFIXES: dict[str, Format] = {
     ".feather": "arrow", ".ipc": "arrow", ".tfrecord": "tfrecord", ".tfrecords": "tfrecord",
 }  # fmt: skip
 _NOT_READ = {".json", ".orc", ".avro", ".xls", ".xlsx", ".npy", ".npz", ".pdf"}
+_IMAGES = {".jpg", ".jpeg", ".jpe", ".jfif", ".png", ".gif", ".bmp", ".dib"}
 _MAGIC: dict[bytes, Format] = {b"PAR1": "parquet", b"ARROW1": "arrow", b"FEA1": "arrow"}
 HEAD_BYTES = 12
 _CRC = struct.Struct("<I")
@@ -31,6 +32,16 @@ def refuse_others(name: str) -> None:
     if suffix in _NOT_READ:
         more = "; one object a line is .jsonl" if suffix == ".json" else ""
         raise UsageError(f"{name}: {suffix} is not a format that is read ({_READ}{more})")
+
+
+def is_image(name: str) -> bool:
+    """Whether a name says that a file is an image."""
+    return _suffix(name) in _IMAGES
+
+
+def is_table(name: str) -> bool:
+    """Whether a name says that a file is a table."""
+    return _suffix(name) in _SUFFIXES or is_called_records(name)
 
 
 def format_of(name: str, head: bytes, *, any_text: bool) -> Format:

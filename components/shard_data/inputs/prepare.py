@@ -18,11 +18,13 @@ from fsspec.core import url_to_fs
 from components.shard_data import formats
 from components.shard_data.formats import delimited, lines, parquet
 from components.shard_data.formats.piece import Piece
-from components.shard_data.inputs import text, unpack
+from components.shard_data.inputs import labels, pictures, text, unpack
 from components.shard_data.inputs.find import SourceFile
 from components.shard_data.inputs.kinds import HEAD_BYTES, format_of
+from components.shard_data.inputs.labels import Labels
 from components.shard_data.options import ShardOptions
 from trainer import files
+from trainer.errors import UsageError
 
 
 def prepare(file: SourceFile, work: Path, options: ShardOptions, piece_bytes: int) -> list[Piece]:
@@ -38,6 +40,11 @@ def prepare(file: SourceFile, work: Path, options: ShardOptions, piece_bytes: in
       UsageError: the file cannot be read, is damaged, or of a format that is not read.
     """
     folder = work / hashlib.sha256(file.path.encode()).hexdigest()[:16]
+    if file.images:
+        whole = pictures.index(file, folder, _labels(work, options, piece_bytes))
+        return formats.cut(whole, options, piece_bytes)
+    if options.labels is not None:
+        raise UsageError(f"--labels {options.labels}: {file.path} is no folder of images")
     local = None if files.is_remote(file.path) else url_to_fs(file.path)[1]
     opener = partial(files.open_binary, file.path)
     pieces: list[Piece] = []
@@ -50,6 +57,14 @@ def prepare(file: SourceFile, work: Path, options: ShardOptions, piece_bytes: in
         whole = _seekable(replace(whole, path=path), folder / f"{number:05d}.arrow", piece_bytes)
         pieces += formats.cut(whole, options, piece_bytes)
     return pieces
+
+
+def _labels(work: Path, options: ShardOptions, piece_bytes: int) -> Labels | None:
+    if options.labels is None:
+        return None
+    plain = ShardOptions(sources=(options.labels,), output=options.output, label=options.label)
+    pieces = prepare(SourceFile(options.labels), work, plain, piece_bytes)
+    return labels.read(options.labels, pieces, plain)
 
 
 def _plain(whole: Piece, stream: unpack.Stream, target: Path, options: ShardOptions) -> str:

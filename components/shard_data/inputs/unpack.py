@@ -93,6 +93,24 @@ def copy(stream: Stream, target: Path, change: Callable[[BinaryIO], Iterator[byt
             write(chunk)
 
 
+def fetch(url: str, target: Path) -> None:
+    """Copies a file of another machine.
+
+    Raises:
+      UsageError: it cannot be read, or the disk is full.
+    """
+    copy(Stream(url, partial(files.open_binary, url), None), target, as_it_is)
+
+
+@contextmanager
+def writing(target: Path) -> Iterator[None]:
+    """Makes what writing a file of the work directory may raise an error that says so."""
+    try:
+        yield
+    except OSError as error:
+        raise cannot_unpack(target, error) from None
+
+
 def as_it_is(source: BinaryIO) -> Iterator[bytes]:
     """Yields the bytes of a stream."""
     while chunk := source.read(_MANY_BYTES):
