@@ -6,6 +6,7 @@ needs TensorFlow; here every cut and every flipped bit is a `DamagedRecord`.
 
 from __future__ import annotations
 
+import functools
 import struct
 from collections.abc import Iterator
 from typing import BinaryIO
@@ -33,10 +34,14 @@ def masked_crc(data: bytes) -> int:
 
 def frame(payload: bytes) -> bytes:
     """One record as it stands in the file."""
-    length = struct.pack("<Q", len(payload))
-    return b"".join(
-        (length, _CRC.pack(masked_crc(length)), payload, _CRC.pack(masked_crc(payload)))
-    )
+    return b"".join((_header(len(payload)), payload, _CRC.pack(masked_crc(payload))))
+
+
+# Records of one kind have few lengths.
+@functools.lru_cache(1 << 12)
+def _header(size: int) -> bytes:
+    length = struct.pack("<Q", size)
+    return length + _CRC.pack(masked_crc(length))
 
 
 def read_records(file: BinaryIO, skip: int = 0) -> Iterator[bytes]:

@@ -10,6 +10,9 @@ from trainer.data.compressed import Compression, packing
 from trainer.data.manifest import Shard
 from trainer.data.records import frame
 
+# A call for each of a million small records would cost more than their bytes.
+_WRITTEN_AT_ONCE = 1 << 18
+
 
 def write(
     root: Path,
@@ -31,7 +34,14 @@ def write(
             size += len(data)
 
         with packing(put, compression) as take:
+            held: list[bytes] = []
+            held_bytes = 0
             for payload in payloads:
-                take(frame(payload))
+                held.append(frame(payload))
+                held_bytes += len(payload)
                 count += 1
+                if held_bytes >= _WRITTEN_AT_ONCE:
+                    take(b"".join(held))
+                    held, held_bytes = [], 0
+            take(b"".join(held))
     return Shard(path=path, rows=rows, records=count, bytes=size, sha256=digest.hexdigest())

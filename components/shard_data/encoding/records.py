@@ -11,6 +11,9 @@ from components.shard_data.encoding import examples
 from trainer.data.blocks import Column, encode_block
 from trainer.data.manifest import Feature, Layout
 
+# Of layout `rows`: each distinct value is encoded once for all of them.
+_ROWS_AT_ONCE = 1 << 16
+
 
 def records(
     features: Sequence[Feature],
@@ -20,8 +23,9 @@ def records(
     block_rows: int,
 ) -> Iterator[bytes]:
     """Yields the payloads of one shard whose rows, in order, are `columns`."""
-    for start in range(0, len(row_id), block_rows):
-        end = min(start + block_rows, len(row_id))
+    step = block_rows if layout == "blocks" else _ROWS_AT_ONCE
+    for start in range(0, len(row_id), step):
+        end = min(start + step, len(row_id))
         part = {feature.name: _slice(columns[feature.name], start, end) for feature in features}
         if layout == "rows":
             yield from examples.encode(features, part, end - start)

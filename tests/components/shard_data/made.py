@@ -25,7 +25,8 @@ def write(path: Path, content: str | bytes) -> Path:
 
 def make(tmp_path: Path, *sources: Path | str, label: str = "y", **options: Any) -> Manifest:
     """Shards into `tmp_path / "out"`, all of it into train unless told otherwise."""
-    options.setdefault("split", "train=1")
+    if "split_column" not in options:
+        options.setdefault("split", "train=1")
     options.setdefault("output", str(tmp_path / "out"))
     given = {"sources": [str(s) for s in sources], "label": label, **options}
     return shard(ShardOptions.parse(given))
