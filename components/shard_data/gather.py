@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import itertools
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from components.shard_data import formats, inputs, work
@@ -16,25 +16,31 @@ from components.shard_data.options import ShardOptions
 from components.shard_data.phases import scan
 from components.shard_data.phases.scan import Scanned
 from components.shard_data.progress import Progress, Report
-from components.shard_data.types.profile import Mark, Profile
+from components.shard_data.types.profile import (
+    LARGEST_DICTIONARY,
+    MOST_CLASSES,
+    Mark,
+    Profile,
+    Sum,
+)
 from components.shard_data.work import Work
 from trainer.errors import UsageError, suggestion
 
 
 @dataclass(frozen=True)
 class Gathered:
-    """The input as a whole: its pieces in order, and what each says."""
+    """The input as a whole: its pieces in order, what each says, and all say of each column."""
 
     pieces: tuple[Piece, ...]
     scanned: tuple[Scanned, ...]
+    profiles: Mapping[str, Profile]
     options: ShardOptions
     work: Work
 
     @property
     def names(self) -> list[str]:
         """The columns of all pieces, in the order in which they come up; left-out ones aren't."""
-        names = dict.fromkeys(name for some in self.scanned for name in some.columns)
-        return [name for name in names if name not in self.hidden]
+        return [name for name in self.profiles if name not in self.hidden]
 
     @functools.cached_property
     def hidden(self) -> frozenset[str]:
@@ -50,23 +56,18 @@ class Gathered:
         parts = (name.split(".") for name in origin)
         outer = {".".join(part[:i]) for part in parts for i in range(1, len(part))}
         for name in outer & origin.keys():
-            for profile in self.profiles(name):
-                if profile.kind != "null":
-                    raise UsageError(
-                        f"column {name} is {profile.declared} and an object in {origin[name]}: "
-                        "write one kind"
-                    )
+            profile = self.profiles.get(name, Profile(kind="null"))
+            if profile.kind != "null":
+                raise UsageError(
+                    f"column {name} is {profile.declared} and an object in {origin[name]}: "
+                    "write one kind"
+                )
         return frozenset(outer & origin.keys())
 
     @property
     def firsts(self) -> list[int]:
         """The number of each piece's first row, damaged rows counted."""
         return list(itertools.accumulate((some.rows for some in self.scanned), initial=0))[:-1]
-
-    def profiles(self, name: str) -> list[Profile]:
-        """What each piece says of a column; one that lacks it says null."""
-        absent = Profile(kind="null", declared="missing")
-        return [some.columns.get(name, absent) for some in self.scanned]
 
     def where(self, mark: Mark) -> str:
         """Returns file and line (typed formats: row) of a mark's first row."""
@@ -112,8 +113,14 @@ def gather(
     ]
     pieces = [piece for some in engine.run(_prepare, preparations) for piece in some]
     jobs = [scan.Job(number, piece, options, place) for number, piece in enumerate(pieces)]
-    scanned = tuple(_scanned(engine, jobs, report, total_bytes))
-    gathered = Gathered(tuple(pieces), scanned, options, place)
+    sums: dict[str, Sum] = {}
+    scanned = []
+    for some in _scanned(engine, jobs, report, total_bytes):
+        _add(some, sums, options)
+        # What a piece says of its columns is in the sums: of many pieces it would be much to hold.
+        scanned.append(some.model_copy(update={"columns": {}}))
+    profiles = {name: total.total() for name, total in sums.items()}
+    gathered = Gathered(tuple(pieces), tuple(scanned), profiles, options, place)
     _refuse_mixed_kinds(gathered)
     _check_names(gathered)
     _compare(gathered)
@@ -122,6 +129,14 @@ def gather(
     for some in scanned:
         some.tell(say)
     return gathered
+
+
+def _add(some: Scanned, sums: dict[str, Sum], options: ShardOptions) -> None:
+    for name, profile in some.columns.items():
+        if name not in sums:
+            most = MOST_CLASSES if name == options.label else LARGEST_DICTIONARY
+            sums[name] = Sum(name, most)
+        sums[name].add(profile)
 
 
 def _scanned(

@@ -22,7 +22,7 @@ from components.shard_data.phases.rank import Ranked
 from components.shard_data.types import labels
 from components.shard_data.types.decide import decide
 from components.shard_data.types.plan import Plan
-from components.shard_data.types.profile import LARGEST_DICTIONARY, MOST_CLASSES
+from components.shard_data.types.profile import MOST_CLASSES
 from trainer.data.manifest import Feature, Label
 from trainer.errors import UsageError
 
@@ -93,11 +93,10 @@ def _plans(gathered: Gathered, options: ShardOptions, say: Findings) -> dict[str
     for name in options.drop:
         say.drop_column(name, f"--drop {name}")
     for name in gathered.names:
-        most = MOST_CLASSES if name == options.label else LARGEST_DICTIONARY
         asked = options
         if name in options.drop and name != options.split_time:
             asked = options.model_copy(update={"types": {**options.types, name: "string"}})
-        plan = decide(name, gathered.profiles(name), asked, gathered.where, say, most_words=most)
+        plan = decide(name, gathered.profiles[name], asked, gathered.where, say)
         if plan is not None:
             plans[name] = plan
     if options.label not in plans:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from components.shard_data.findings import Findings, flag
 from components.shard_data.options import ShardOptions
 from components.shard_data.types.look import FLOAT32_MAX
 from components.shard_data.types.plan import Plan
-from components.shard_data.types.profile import LARGEST_DICTIONARY, Mark, Profile, add
+from components.shard_data.types.profile import Mark, Profile
 from trainer.errors import UsageError
 
 Where = Callable[[Mark], str]
@@ -23,28 +23,24 @@ _WORDS = {"int64": "int64", "float32": "number", "bool": "true or false", "date"
 
 def decide(
     name: str,
-    profiles: Sequence[Profile],
+    whole: Profile,
     options: ShardOptions,
     where: Where,
     say: Findings,
-    *,
-    most_words: int = LARGEST_DICTIONARY,
 ) -> Plan | None:
     """Returns how the column is stored, or None (and says so) if it holds no value.
 
     Args:
       name: of the column.
-      profiles: what each piece says, in their order.
+      whole: what all pieces say of it.
       options: `types`, `decimal`, `thousands`.
       where: file and line of a mark's first row.
       say: takes the notes.
-      most_words: the longest dictionary.
 
     Raises:
       UsageError: numbers and other words mixed, numbers that are out of range, texts that are
-        not of the type that `--type` declares, types that differ between files.
+        not of the type that `--type` declares.
     """
-    whole = _unified(name, profiles, most_words)
     if whole.kind == "text":
         return _from_text(name, whole, options, where, say)
     if whole.kind == "null" or not whole.rows("value"):
@@ -57,38 +53,6 @@ def decide(
         kind = _of_floats(name, whole, say)
         return Plan(name, kind, whole.shape)
     return Plan(name, whole.kind, whole.shape, words if whole.kind == "string" else None)
-
-
-def _unified(name: str, profiles: Sequence[Profile], most_words: int) -> Profile:
-    """Adds profiles up whose kinds go together: int and float, null and any."""
-    first = profiles[0]
-    for profile in profiles[1:]:
-        common = _common_kind(first, profile)
-        if common is None:
-            raise UsageError(
-                f"column {name!r} is {first.declared} in {first.origin} and {profile.declared} in "
-                f"{profile.origin}: write both with one type"
-            )
-        if first.kind == "null":
-            first = profile
-        first = first.model_copy(update={"kind": common})
-    total = add(profiles, most_words)
-    return total.model_copy(update={"kind": first.kind, "shape": first.shape})
-
-
-def _common_kind(one: Profile, other: Profile) -> str | None:
-    if other.kind == "null":
-        return one.kind
-    if one.kind == "null":
-        return other.kind
-    if one.shape != other.shape:
-        return None
-    kinds = {one.kind, other.kind}
-    if len(kinds) == 1:
-        return one.kind
-    if kinds == {"int64", "float64"}:
-        return "float64"
-    return "bytes" if kinds == {"string", "bytes"} else None
 
 
 def _of_floats(name: str, whole: Profile, say: Findings) -> str:

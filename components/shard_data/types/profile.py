@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from pydantic import BaseModel, ConfigDict
+
+from trainer.errors import UsageError
 
 # Text with more values than this is stored as it is: a code then saves little, and the
 # dictionary in the manifest would be read by every worker.
@@ -59,30 +59,70 @@ class Profile(BaseModel):
         return self.marks.get(mark, NONE)
 
 
-def add(profiles: Sequence[Profile], most_words: int) -> Profile:
-    """Returns the sum of profiles of one kind and shape, in the order of their pieces."""
-    marks: dict[str, Mark] = {}
-    for profile in profiles:
+class Sum:
+    """What many pieces say of a column, added up one by one in their order.
+
+    Kinds that go together become one: int and float, text and bytes, null and any.
+    """
+
+    def __init__(self, name: str, most_words: int) -> None:
+        self._name = name
+        self._most = most_words
+        self._first = Profile(kind="null")
+        self._marks: dict[str, Mark] = {}
+        self._words: set[str] | None = set()
+        self._largest = 0.0
+        self._notes: dict[str, None] = {}
+
+    def add(self, profile: Profile) -> None:
+        """Adds what the next piece says.
+
+        Raises:
+          UsageError: it is of a type that does not go with those before.
+        """
+        self._unify(profile)
         for name, mark in profile.marks.items():
-            there = marks.get(name, NONE)
+            there = self._marks.get(name, NONE)
             first = there if there.rows else mark
-            marks[name] = first.model_copy(update={"rows": there.rows + mark.rows})
-    return profiles[0].model_copy(
-        update={
-            "marks": marks,
-            "words": _union([profile.words for profile in profiles], most_words),
-            "largest": max(profile.largest for profile in profiles),
-            "notes": tuple(dict.fromkeys(note for p in profiles for note in p.notes)),
-        }
-    )
+            self._marks[name] = first.model_copy(update={"rows": there.rows + mark.rows})
+        if self._words is not None:
+            self._words = None if profile.words is None else self._words.union(profile.words)
+        if self._words is not None and len(self._words) > self._most:
+            self._words = None
+        self._largest = max(self._largest, profile.largest)
+        self._notes.update(dict.fromkeys(profile.notes))
+
+    def total(self) -> Profile:
+        """Returns the sum."""
+        return self._first.model_copy(
+            update={
+                "marks": self._marks,
+                "words": None if self._words is None else tuple(sorted(self._words)),
+                "largest": self._largest,
+                "notes": tuple(self._notes),
+            }
+        )
+
+    def _unify(self, other: Profile) -> None:
+        one = self._first
+        if one.kind == "null":
+            self._first = other
+        elif other.kind != "null":
+            kind = _common_kind(one, other)
+            if kind is None:
+                raise UsageError(
+                    f"column {self._name!r} is {one.declared} in {one.origin} and "
+                    f"{other.declared} in {other.origin}: write both with one type"
+                )
+            self._first = one.model_copy(update={"kind": kind})
 
 
-def _union(words: Sequence[tuple[str, ...] | None], most: int) -> tuple[str, ...] | None:
-    found: set[str] = set()
-    for some in words:
-        if some is None:
-            return None
-        found.update(some)
-        if len(found) > most:
-            return None
-    return tuple(sorted(found))
+def _common_kind(one: Profile, other: Profile) -> str | None:
+    if one.shape != other.shape:
+        return None
+    kinds = {one.kind, other.kind}
+    if len(kinds) == 1:
+        return one.kind
+    if kinds == {"int64", "float64"}:
+        return "float64"
+    return "bytes" if kinds == {"string", "bytes"} else None

@@ -18,7 +18,7 @@ from components.shard_data.options import ShardOptions
 from components.shard_data.types import cast, typed
 from components.shard_data.types.decide import decide
 from components.shard_data.types.look import Place
-from components.shard_data.types.profile import LARGEST_DICTIONARY
+from components.shard_data.types.profile import LARGEST_DICTIONARY, Sum
 from tests.components.shard_data.made import make_text, rows
 from trainer.data.blocks import Column, decode_block, plan_storage
 from trainer.data.example import Example
@@ -63,7 +63,9 @@ def _settled(table: dict[str, list[Any]], most_words: int = LARGEST_DICTIONARY) 
     for name, cells in table.items():
         column = pa.chunked_array([pa.array(cells, _TYPES[name])])
         read = typed.settle(name, column, _OPTIONS, Place(0, "a"), most_words)
-        plan = decide(name, [read.profile], _OPTIONS, lambda mark: "a", Findings())
+        total = Sum(name, most_words)
+        total.add(read.profile)
+        plan = decide(name, total.total(), _OPTIONS, lambda mark: "a", Findings())
         if plan is not None:
             feature = plan.feature(nullable=None in cells)
             settled = cast.settle(plan, read.array, _OPTIONS).array
