@@ -59,25 +59,28 @@ def _missing_change(
 
 @dataclass(frozen=True)
 class _Side:
-    """Values beyond a bound of the reference: `rank` says the how-manieth value that bound is."""
+    """Values beyond a bound of the reference: `rank` says the how-manieth value that bound is.
+
+    far: how many of them are `chance.FAR` ranges away.
+    """
 
     sample: Sample
     rank: int
     extreme: float
     words: str
+    far: int = 0
 
 
 def _outside(judge: Judge, split: str, tally: NumberTally, reference: Reference) -> Finding | None:
     """Values beyond the range; if that is not so, values where the reference has few."""
     feature, figures = tally.expected.feature, tally.expected.figures
-    low, high = value(feature, figures.min or 0.0), value(feature, figures.max or 0.0)
-    found = _beyond(
-        judge, "out_of_range", split, tally,
-        [
-            _Side(tally.below, 1, tally.smallest, f"below {low}, the smallest in {reference.name}"),
-            _Side(tally.above, 1, tally.largest, f"above {high}, the largest in {reference.name}"),
-        ],
-    )  # fmt: skip
+    below = f"below {value(feature, figures.min or 0.0)}, the smallest in {reference.name}"
+    above = f"above {value(feature, figures.max or 0.0)}, the largest in {reference.name}"
+    sides = [
+        _Side(tally.range.below, 1, tally.smallest, below, tally.far_below),
+        _Side(tally.range.above, 1, tally.largest, above, tally.far_above),
+    ]
+    found = _beyond(judge, "out_of_range", split, tally, sides, tally.range.rows)
     if found is not None:
         return found
     (low_tail, low_rank), (high_tail, high_rank) = tally.expected.tails
@@ -88,26 +91,28 @@ def _outside(judge: Judge, split: str, tally: NumberTally, reference: Reference)
 
     below = f"below {value(feature, low_tail)}, {few(low_rank)}"
     above = f"above {value(feature, high_tail)}, {few(high_rank)}"
-    return _beyond(
-        judge, "outlier", split, tally,
-        [
-            _Side(tally.low_tail, low_rank, tally.smallest, below),
-            _Side(tally.high_tail, high_rank, tally.largest, above),
-        ],
-    )  # fmt: skip
+    sides = [
+        _Side(tally.tails.below, low_rank, tally.smallest, below),
+        _Side(tally.tails.above, high_rank, tally.largest, above),
+    ]
+    return _beyond(judge, "outlier", split, tally, sides, tally.tails.rows)
 
 
 def _beyond(
-    judge: Judge, rule: RuleName, split: str, tally: NumberTally, sides: Sequence[_Side]
+    judge: Judge, rule: RuleName, split: str, tally: NumberTally, sides: Sequence[_Side], rows: int
 ) -> Finding | None:
-    """Returns the finding of the sides that are broken, the larger one first."""
+    """Returns the finding of the sides that are broken. rows: those of both sides."""
     feature = tally.expected.feature
     found = []
     for side in sides:
         if not side.sample.values:
             continue
         share = side.sample.values / tally.values
-        allowed = chance.beyond(side.rank, tally.expected.total, tally.values) / tally.values
+        total = tally.expected.total
+        allowed = chance.beyond(side.rank, total, tally.values) / tally.values
+        if side.far:  # Few are enough if they are far away: then as many of the others are allowed.
+            of_far = chance.far_beyond(total, tally.values)
+            allowed = min(allowed, share - (side.far - of_far) / tally.values)
         message = (
             f"{percent(share)} of the values are {side.words}; "
             f"they reach {value(feature, side.extreme)}"
@@ -125,7 +130,7 @@ def _beyond(
         update={
             "value": first.value + second.value,
             "message": f"{first.message}; {second.message}",
-            "rows": (first.rows or 0) + (second.rows or 0),
+            "rows": rows,
             "row_ids": tuple(dict.fromkeys(first.row_ids + second.row_ids))[:MOST_IDS],
         }
     )

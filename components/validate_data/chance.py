@@ -12,6 +12,8 @@ import numpy.typing as npt
 # One in 100,000: a normal variable is beyond four and a quarter deviations.
 ALPHA = 1e-5
 DEVIATIONS = 4.26
+# Beyond the range of a reference by so many times its width, a value is of another kind.
+FAR = 10.0
 
 Floats = npt.NDArray[np.float64]
 Counts = npt.NDArray[np.int64]
@@ -35,6 +37,15 @@ def beyond(rank: int, reference: int, values: int) -> int:
     first = rank * np.log(reference / (reference + values))
     chances = np.exp(first + np.concatenate(([0.0], np.cumsum(ratios))))
     return min(int(np.searchsorted(np.cumsum(chances), 1 - ALPHA)), values)
+
+
+def far_beyond(reference: int, values: int) -> int:
+    """Returns how many of n new values may be further out than `FAR` ranges of a reference.
+
+    Of a distribution with tails as heavy as Cauchy's, one value in FAR of those beyond the largest
+    one is; most have lighter ones.
+    """
+    return beyond(1, round(FAR * reference), values)
 
 
 def unseen(singles: int, reference: int, values: int) -> float:

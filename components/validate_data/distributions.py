@@ -46,15 +46,20 @@ def _share_up_to(tally: NumberTally, number: float) -> float:
 
 
 def _categories(tally: WordTally) -> tuple[float, int, tuple[float, float]]:
-    known = list((tally.expected.words or {}).values())
-    # Of a list, `count` is of rows and its words are of values: those beyond the vocabulary are
-    # not known then.
-    listed = tally.expected.feature.shape != ()
-    others = 0 if listed else max(tally.expected.figures.count - sum(known), 0)
-    reference = np.array([*known, others], np.int64)
-    found, place = chance.largest_change(tally.counts, reference)
-    ours = float(tally.counts[place] / max(tally.values, 1))
-    return found, place, (ours, float(reference[place] / max(reference.sum(), 1)))
+    """Returns the largest change, the word's place, and its share here and there."""
+    expected = tally.expected
+    known = np.array(list((expected.words or {}).values()), np.int64)
+    if expected.knows_all_words:
+        # Words that the reference lacks are the business of `new_category`.
+        ours, theirs = tally.counts[:-1], known
+    else:
+        rest = (
+            max(expected.figures.count - int(known.sum()), 0) if not expected.feature.shape else 0
+        )
+        ours, theirs = tally.counts, np.append(known, rest)
+    found, place = chance.largest_change(ours, theirs)
+    shares = (float(counts[place] / max(counts.sum(), 1)) for counts in (ours, theirs))
+    return found, place, (next(shares), next(shares))
 
 
 def balance(

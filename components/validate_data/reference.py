@@ -112,7 +112,7 @@ class Reference:
 
     @classmethod
     def of(cls, name: str, dataset: Dataset, split: str, features: Sequence[Feature]) -> Reference:
-        """Returns the columns of `dataset` that hold the same kind of values as `features` do."""
+        """Returns the columns of `dataset` that can be compared with `features`."""
         figures = dataset.split_statistics(split)
         ours = {f.name: f for f in features}
         return cls(
@@ -133,5 +133,6 @@ def training_split(dataset: Dataset) -> str:
 
 
 def comparable(ours: Feature, theirs: Feature) -> bool:
-    """Whether two columns of one name hold the same kind of values."""
-    return (ours.dtype, ours.shape) == (theirs.dtype, theirs.shape)
+    """Whether two columns of one name hold values that can be compared: numbers, or text."""
+    kinds = {f.dtype == "string" for f in (ours, theirs)}
+    return len(kinds) == 1 and ours.shape == theirs.shape

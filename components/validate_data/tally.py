@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from components.validate_data import chance
 from components.validate_data.reference import Expected
 from trainer.data.blocks import Column, missing
 from trainer.data.manifest import Feature
@@ -79,18 +80,41 @@ class Sample:
         self._ids, self._by = all_ids[kept], all_by[kept]
 
 
+class Outside:
+    """Values below and above two bounds. rows: how many rows have any of them."""
+
+    def __init__(self, low: float, high: float) -> None:
+        self.bounds = low, high
+        self.below, self.above = Sample(), Sample()
+        self.rows = 0
+
+    def add(self, values: Array, row_id: Ids) -> None:
+        """Takes float64 values [m] with their rows [m], whole rows at a time."""
+        low, high = self.bounds
+        below, above = values < low, values > high
+        either = below | above
+        if either.any():
+            self.below.add(row_id[below], low - values[below])
+            self.above.add(row_id[above], values[above] - high)
+            self.rows += len(np.unique(row_id[either]))
+
+
 class NumberTally:
-    """A numeric column against a reference: counts in its bins, and beyond its bounds."""
+    """A numeric column against a reference: counts in its bins, and beyond its bounds.
+
+    far_below, far_above: values so many ranges away that they are of another kind.
+    """
 
     def __init__(self, expected: Expected) -> None:
         self.expected = expected
         self._ends, reference = expected.bounds
         self.bins: Counts = np.zeros(len(reference), np.int64)
-        self._range = expected.figures.min or 0.0, expected.figures.max or 0.0
-        (low, _), (high, _) = expected.tails
-        self._tails = low, high
-        self.below, self.above = Sample(), Sample()
-        self.low_tail, self.high_tail = Sample(), Sample()
+        low, high = expected.figures.min or 0.0, expected.figures.max or 0.0
+        self.range = Outside(low, high)
+        self.tails = Outside(*(bound for bound, _ in expected.tails))
+        far = chance.FAR * (high - low) or np.inf  # a constant has no scale
+        self._far = low - far, high + far
+        self.far_below = self.far_above = 0
         self.smallest, self.largest = np.inf, -np.inf
 
     @property
@@ -105,17 +129,12 @@ class NumberTally:
             return
         places = np.searchsorted(self._ends, values)
         self.bins += np.bincount(places, minlength=len(self.bins))
-        smallest, largest = float(values.min()), float(values.max())
-        self.smallest, self.largest = min(self.smallest, smallest), max(self.largest, largest)
-        for bounds, low, high in (
-            (self._range, self.below, self.above), (self._tails, self.low_tail, self.high_tail)
-        ):  # fmt: skip
-            if smallest < bounds[0]:
-                out = values < bounds[0]
-                low.add(cells.row_id[out], bounds[0] - values[out])
-            if largest > bounds[1]:
-                out = values > bounds[1]
-                high.add(cells.row_id[out], values[out] - bounds[1])
+        self.smallest = min(self.smallest, float(values.min()))
+        self.largest = max(self.largest, float(values.max()))
+        self.far_below += int((values < self._far[0]).sum())
+        self.far_above += int((values > self._far[1]).sum())
+        self.range.add(values, cells.row_id)
+        self.tails.add(values, cells.row_id)
 
 
 class WordTally:
