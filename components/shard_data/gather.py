@@ -65,6 +65,11 @@ class Gathered:
         return frozenset(outer & origin.keys())
 
     @property
+    def size(self) -> int:
+        """Bytes of all values: numbers take eight, texts their length."""
+        return sum(some.size for some in self.scanned)
+
+    @property
     def firsts(self) -> list[int]:
         """The number of each piece's first row, damaged rows counted."""
         return list(itertools.accumulate((some.rows for some in self.scanned), initial=0))[:-1]
@@ -112,6 +117,7 @@ def gather(
         _Preparation(number, file, options, place, piece_bytes) for number, file in enumerate(files)
     ]
     pieces = [piece for some in engine.run(_prepare, preparations) for piece in some]
+    _refuse_mixed_kinds(pieces)
     jobs = [scan.Job(number, piece, options, place) for number, piece in enumerate(pieces)]
     sums: dict[str, Sum] = {}
     scanned = []
@@ -121,7 +127,6 @@ def gather(
         scanned.append(some.model_copy(update={"columns": {}}))
     profiles = {name: total.total() for name, total in sums.items()}
     gathered = Gathered(tuple(pieces), tuple(scanned), profiles, options, place)
-    _refuse_mixed_kinds(gathered)
     _check_names(gathered)
     _compare(gathered)
     _count_rejected(gathered, say)
@@ -156,14 +161,14 @@ def _scanned(
         yield some
 
 
-def _refuse_mixed_kinds(gathered: Gathered) -> None:
+def _refuse_mixed_kinds(pieces: Sequence[Piece]) -> None:
     first: dict[bool, Piece] = {}
-    for piece, some in zip(gathered.pieces, gathered.scanned, strict=True):
-        first.setdefault(some.typed, piece)
+    for piece in pieces:
+        first.setdefault(piece.format in ("csv", "tsv"), piece)
     if len(first) > 1:
         raise UsageError(
-            f"{first[True].name} declares types ({first[True].format}) and {first[False].name} is "
-            "text: shard one kind at a time"
+            f"{first[False].name} declares types ({first[False].format}) and {first[True].name} "
+            "is text: shard one kind at a time"
         )
 
 

@@ -27,6 +27,9 @@ from trainer.data.manifest import Feature, Label
 from trainer.errors import UsageError
 
 _MOMENTS = ("date", "timestamp", "int64")
+# What is gathered and ordered at once; more of them means more small reads of each piece.
+_BUCKET_BYTES = 8 << 20
+_MOST_BUCKETS = 4096
 # A split's number is one byte.
 _MOST_SPLITS = 255
 
@@ -47,9 +50,7 @@ class Settled:
     rule: dict[str, Any]
 
 
-def settle(
-    gathered: Gathered, engine: Engine, options: ShardOptions, say: Findings, total_bytes: int
-) -> Settled:
+def settle(gathered: Gathered, engine: Engine, options: ShardOptions, say: Findings) -> Settled:
     """Decides types, label and places; the rows lie parted by shard in the work directory.
 
     Raises:
@@ -65,7 +66,8 @@ def settle(
         sum(some.rows for some in ranked),
         options,
         say,
-        math.ceil(total_bytes / options.shard_size),
+        math.ceil(gathered.size / options.shard_size),
+        _bucket_rows(gathered, options),
     )
     routed = list(
         engine.run(
@@ -85,6 +87,14 @@ def settle(
         _add_range(name, parts, ranges)
         _tell_of_rounding(name, parts, say)
     return Settled(tuple(features), label, place, renumbered, ranges, _rule(options))
+
+
+def _bucket_rows(gathered: Gathered, options: ShardOptions) -> int:
+    """Returns how many rows are ordered at once: a number of whole blocks."""
+    size = max(_BUCKET_BYTES, math.ceil(gathered.size / _MOST_BUCKETS))
+    rows = sum(some.kept for some in gathered.scanned)
+    blocks = size * rows // max(1, gathered.size) // options.block_rows
+    return max(1, blocks) * options.block_rows
 
 
 def _plans(gathered: Gathered, options: ShardOptions, say: Findings) -> dict[str, Plan]:

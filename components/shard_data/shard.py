@@ -64,7 +64,7 @@ def shard(options: ShardOptions, report: Report = lambda line: None) -> Manifest
         gathered = gather(
             files, options, place, pool, say, report, piece_bytes=piece_bytes, total_bytes=total
         )
-        settled = settle(gathered, pool, options, say, total)
+        settled = settle(gathered, pool, options, say)
         rows = sum(settled.placement.rows.values())
         report(f"{rows:,} rows, {len(settled.features)} columns, label {_told(settled.label)}")
         manifest, statistics = _write(root, gathered, settled, options, pool, report)
@@ -140,15 +140,16 @@ def _write(
         work=gathered.work,
     )
     jobs = [
-        write.Job(number, name, _path(name, i, place.shards[name]), rows, content)
-        for number, (name, i, rows) in enumerate(place.ranges())
+        write.Job(one, _path(one.split, one.number, place.shards[one.split]), content)
+        for one in place.places()
     ]
     written = iter(_written(pool, jobs, report))
     splits, statistics = {}, {}
     for name, rows in place.rows.items():
         parts = [next(written) for _ in range(place.shards[name])]
         splits[name] = Split(rows=rows, shards=tuple(part.shard for part in parts))
-        statistics[name] = figures.merge(features, [part.state for part in parts])
+        states = [state for part in parts for state in part.states]
+        statistics[name] = figures.merge(features, states)
         report(f"wrote {name}: {rows:,} rows in {len(parts)} shards")
     manifest = Manifest(
         layout=options.layout,
@@ -171,7 +172,7 @@ def _path(split: str, number: int, count: int) -> str:
 def _written(pool: Engine, jobs: Sequence[write.Job], report: Report) -> Iterator[write.Written]:
     progress = Progress("wrote", len(jobs), report)
     for job, written in zip(jobs, pool.run(write.run, jobs), strict=True):
-        progress.add(written.shard.bytes, job.rows, job.path)
+        progress.add(written.shard.bytes, job.place.rows, job.path)
         yield written
 
 

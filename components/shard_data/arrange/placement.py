@@ -19,21 +19,33 @@ Load = Callable[[], Iterator[Arrays]]
 
 
 @dataclass(frozen=True)
+class Place:
+    """A shard: its number within its split, its rows, its buckets in the order of their keys."""
+
+    split: str
+    number: int
+    rows: int
+    buckets: range
+
+
+@dataclass(frozen=True)
 class Placement:
     """Splits in order, their rows and numbers of shards, and the keys at which shards end.
 
-    Shards are numbered over all splits. `bounds`: for each part that rows say they are of (all
-    are of part 0 where they say nothing) its first shard and the first key of each further one.
+    A shard is written a bucket of rows after another, so that memory holds a bucket. Buckets are
+    numbered over all shards of all splits. `bounds`: for each part that rows say they are of (all
+    are of part 0 where they say nothing) its first bucket and the first key of each further one.
     `moments`: the last moment of each split but the last, where time parts.
     """
 
     rows: dict[str, int]
     shards: dict[str, int]
+    bucket_rows: int
     bounds: dict[int, tuple[int, Keys]]
     moments: Keys | None = None
 
-    def shard_of(self, arrays: Arrays) -> npt.NDArray[np.int32]:
-        """Returns the shard of each row of a piece, from what `rank` left."""
+    def bucket_of(self, arrays: Arrays) -> npt.NDArray[np.int32]:
+        """Returns the bucket of each row of a piece, from what `rank` left."""
         key = np.asarray(arrays["key"], np.uint64)
         part = parts(arrays, self.moments)
         if part is None:
@@ -45,13 +57,21 @@ class Placement:
             shard[chosen] = first + np.searchsorted(further, key[chosen], side="right")
         return shard
 
-    def ranges(self) -> list[tuple[str, int, int]]:
-        """Returns (split, number within it, rows) of each shard."""
-        found = []
+    def places(self) -> list[Place]:
+        """Returns all shards, split by split."""
+        found: list[Place] = []
+        first = 0
         for name, rows in self.rows.items():
-            cuts = split.cuts(rows, self.shards[name])
-            found += [(name, i, cuts[i + 1] - cuts[i]) for i in range(self.shards[name])]
+            for number, (start, end) in enumerate(split.ranges(rows, self.shards[name])):
+                buckets = -(-(end - start) // self.bucket_rows)
+                found.append(Place(name, number, end - start, range(first, first + buckets)))
+                first += buckets
         return found
+
+    @property
+    def buckets(self) -> int:
+        """How many there are."""
+        return self.places()[-1].buckets.stop
 
 
 def parts(arrays: Arrays, moments: Keys | None) -> npt.NDArray[np.integer] | None:
@@ -69,6 +89,7 @@ def place(
     options: ShardOptions,
     say: Findings,
     shards_by_size: int,
+    bucket_rows: int,
 ) -> Placement:
     """Finds the keys at which splits and shards end.
 
@@ -79,6 +100,7 @@ def place(
       options: `split`, `shards`, `split_time`.
       say: takes the notes.
       shards_by_size: how many shards of train its size asks for.
+      bucket_rows: what memory holds; a multiple of the rows of a block.
 
     Raises:
       UsageError: a split that was asked for, or train, would be empty; too many shards.
@@ -90,20 +112,27 @@ def place(
     shards = split.shard_counts(rows, options.shards, shards_by_size)
     if by_part is None:
         starts = [
-            start + cut
+            start + within
             for name, start in zip(rows, np.cumsum([0, *rows.values()]).tolist(), strict=False)
-            for cut in split.cuts(rows[name], shards[name])[:-1]
+            for within in _starts(rows[name], shards[name], bucket_rows)
         ]
         further = ranks.at(lambda: (np.asarray(a["key"], np.uint64) for a in load()), starts[1:])
-        return Placement(rows, shards, {0: (0, further)})
+        return Placement(rows, shards, bucket_rows, {0: (0, further)})
     bounds = {}
     first = 0
     for code, name in enumerate(by_part):
         if name in rows:
-            cuts = split.cuts(rows[name], shards[name])[1:-1]
-            bounds[code] = (first, ranks.at(_keys_of(load, code, moments), cuts))
-            first += shards[name]
-    return Placement(rows, shards, bounds, moments)
+            starts = _starts(rows[name], shards[name], bucket_rows)
+            bounds[code] = (first, ranks.at(_keys_of(load, code, moments), starts[1:]))
+            first += len(starts)
+    return Placement(rows, shards, bucket_rows, bounds, moments)
+
+
+def _starts(rows: int, shards: int, bucket_rows: int) -> list[int]:
+    """Returns where the buckets of a split begin: those of each shard at its own beginning."""
+    return [
+        start for low, high in split.ranges(rows, shards) for start in range(low, high, bucket_rows)
+    ]
 
 
 def _keys_of(load: Load, code: int, moments: Keys | None) -> Callable[[], Iterator[Keys]]:

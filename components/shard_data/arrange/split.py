@@ -123,6 +123,7 @@ def shard_counts(rows: Mapping[str, int], shards: int | None, by_size: int = 0) 
     }
 
 
-def cuts(rows: int, shards: int) -> list[int]:
-    """Returns where `shards` runs of rows, equal to within one, begin and end: [shards + 1]."""
-    return [rows * i // shards for i in range(shards + 1)]
+def ranges(rows: int, shards: int) -> list[tuple[int, int]]:
+    """Returns (start, end) of `shards` runs of rows, equal to within one."""
+    ends = [rows * i // shards for i in range(shards + 1)]
+    return list(itertools.pairwise(ends))

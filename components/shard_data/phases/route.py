@@ -1,4 +1,4 @@
-"""Phase 3, a piece at a time: columns as they are stored, their rows parted by shard."""
+"""Phase 3, a piece at a time: columns as they are stored, their rows parted by bucket."""
 
 from __future__ import annotations
 
@@ -48,12 +48,12 @@ class Column:
 
 
 def run(job: Job) -> dict[str, Column]:
-    """Returns what the columns are; the rows lie in the work directory, a batch a shard."""
+    """Returns what the columns are; the rows lie in the work directory, a batch a bucket."""
     arrays = work.read_arrays(job.work.path("rank", job.number, ".npz"))
     batch = work.read_batch(job.work.path("scan", job.number, ".arrow"), 0)
     whole = len(arrays["kept"]) == batch.num_rows
-    shard = job.placement.shard_of(arrays)
-    order = np.argsort(shard, kind="stable")
+    bucket = job.placement.bucket_of(arrays)
+    order = np.argsort(bucket, kind="stable")
     positions = pa.array(order if whole else arrays["kept"][order])
     settled, found = {}, {}
     for name, plan in job.plans.items():
@@ -65,7 +65,7 @@ def run(job: Job) -> dict[str, Column]:
     settled[work.ROW_ID] = pa.array(arrays["row_id"][order])
     settled[work.KEY] = pa.array(arrays["key"][order])
     parted = pa.record_batch(list(settled.values()), names=list(settled))
-    ends = np.cumsum(np.bincount(shard, minlength=sum(job.placement.shards.values())))
+    ends = np.cumsum(np.bincount(bucket, minlength=job.placement.buckets))
     starts = np.concatenate(([0], ends[:-1]))
     work.write_batches(
         job.work.path("route", job.number, ".arrow"),

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from pydantic import BaseModel, ConfigDict
 
 from components.shard_data import formats, work
@@ -20,6 +21,8 @@ from components.shard_data.types.profile import LARGEST_DICTIONARY, MOST_CLASSES
 from components.shard_data.types.texts import Texts, null_texts
 from components.shard_data.work import Work
 
+_NUMBER_BYTES = 8
+
 
 @dataclass(frozen=True)
 class Job:
@@ -32,12 +35,13 @@ class Job:
 
 
 class Scanned(BaseModel):
-    """What a piece says. `rows` counts damaged ones too, `kept` doesn't."""
+    """What a piece says. `rows` counts damaged ones too, `kept` doesn't; `size`: bytes."""
 
     model_config = ConfigDict(frozen=True)
 
     rows: int
     kept: int
+    size: int
     typed: bool
     columns: dict[str, Profile]
     names: tuple[str, ...]
@@ -87,6 +91,7 @@ def _scan(job: Job, read: Read) -> Scanned:
     return Scanned(
         rows=read.rows,
         kept=len(read.kept),
+        size=sum(_size(array) for array in batch.columns[1:]),
         typed=read.typed,
         columns=columns,
         names=tuple(read.columns),
@@ -96,6 +101,19 @@ def _scan(job: Job, read: Read) -> Scanned:
         counts=tuple((a, figure, b) for (a, b), figure in read.say.counts.items()),
         peaks=tuple((a, figure, b) for (a, b), figure in read.say.peaks.items()),
     )
+
+
+def _size(array: pa.Array) -> int:
+    """Bytes of a column's values, the same wherever pieces end."""
+    if pa.types.is_dictionary(array.type):
+        lengths = pc.binary_length(array.dictionary).take(array.indices)
+        return int(pc.sum(lengths).as_py() or 0) + _NUMBER_BYTES * len(array)
+    if pa.types.is_large_binary(array.type):
+        return int(pc.sum(pc.binary_length(array)).as_py() or 0)
+    values = array.flatten() if pa.types.is_nested(array.type) else array
+    if pa.types.is_large_string(values.type):
+        return int(pc.sum(pc.binary_length(values)).as_py() or 0)
+    return _NUMBER_BYTES * len(values)
 
 
 def _column(

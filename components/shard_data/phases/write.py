@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,8 +11,10 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from components.shard_data import figures, work
+from components.shard_data.arrange.placement import Place
 from components.shard_data.encoding import columns, files, records
 from components.shard_data.work import Work
+from trainer.data.blocks import Column
 from trainer.data.compressed import Compression
 from trainer.data.manifest import Feature, Layout, Shard
 
@@ -39,52 +41,62 @@ class Content:
 
 @dataclass(frozen=True)
 class Job:
-    """A shard to write: its number over all splits, and where it goes."""
+    """A shard to write, and the file it goes to."""
 
-    number: int
-    split: str
+    place: Place
     path: str
-    rows: int
     content: Content
 
 
 @dataclass(frozen=True)
 class Written:
-    """The manifest's entry and what the shard says of its columns."""
+    """The manifest's entry and what each bucket says of its columns."""
 
     shard: Shard
-    state: bytes
+    states: tuple[bytes, ...]
 
 
 def run(job: Job) -> Written:
-    """Writes the file; the state is what `figures.merge` takes."""
+    """Writes the file; the states are what `figures.merge` takes."""
+    content, place = job.content, job.place
+    states: list[bytes] = []
+    shard = files.write(
+        Path(content.root), job.path, place.rows, _records(job, states), content.compression
+    )
+    return Written(shard, tuple(states))
+
+
+def _records(job: Job, states: list[bytes]) -> Iterator[bytes]:
+    """Yields the shard's records, a bucket after another; adds what each says to `states`."""
     content = job.content
-    table = _gathered(job)
+    for number in job.place.buckets:
+        found, row_id = _bucket(content, number)
+        yield from records.records(
+            content.features, found, row_id, content.layout, content.block_rows
+        )
+        states.append(
+            figures.collect(
+                content.features, found, len(row_id), content.ranges,
+                split_rows=content.split_rows[job.place.split],
+            )
+        )  # fmt: skip
+
+
+def _bucket(content: Content, number: int) -> tuple[dict[str, Column], npt.NDArray[np.int64]]:
+    """Returns the columns and row numbers of a bucket, in the order of their keys."""
+    table = pa.Table.from_batches(
+        [
+            work.read_batch(content.work.path("route", piece, ".arrow"), number)
+            for piece in range(content.pieces)
+        ]
+    )
     order = pa.array(np.argsort(table.column(work.KEY).to_numpy(), kind="stable"))
     found = {}
     for feature in content.features:
         array = _one(table.column(feature.name)).take(order)
         column = columns.of_arrow(feature, array)
         found[feature.name] = columns.remapped(column, content.renumbered.get(feature.name))
-    row_id = _one(table.column(work.ROW_ID)).take(order).to_numpy()
-    payloads = records.records(content.features, found, row_id, content.layout, content.block_rows)
-    shard = files.write(Path(content.root), job.path, job.rows, payloads, content.compression)
-    state = figures.collect(
-        content.features, found, job.rows, content.ranges,
-        split_rows=content.split_rows[job.split],
-    )  # fmt: skip
-    return Written(shard, state)
-
-
-def _gathered(job: Job) -> pa.Table:
-    """Returns the shard's rows in the order of the pieces."""
-    content = job.content
-    return pa.Table.from_batches(
-        [
-            work.read_batch(content.work.path("route", piece, ".arrow"), job.number)
-            for piece in range(content.pieces)
-        ]
-    )
+    return found, _one(table.column(work.ROW_ID)).take(order).to_numpy()
 
 
 def _one(column: pa.ChunkedArray) -> pa.Array:
