@@ -153,9 +153,14 @@ class Rules:
                     f"--rule {change.written!r}: the data has no column {change.column!r}{near}"
                 )
 
-    def of(self, name: RuleName, column: str | None = None) -> Setting:
-        """Returns how strictly a rule holds for a column; None: for what concerns no column."""
+    def of(self, name: RuleName, column: str | None = None, *, eased: bool = False) -> Setting:
+        """Returns how strictly a rule holds for a column; None: for what concerns no column.
+
+        eased: what would block only warns, unless a level was written.
+        """
         setting = KINDS[name].default
+        if eased and setting.level == "block":
+            setting = setting.model_copy(update={"level": "warn"})
         fitting = [c for c in self._changes if c.name == name and c.column in (None, column)]
         for change in sorted(fitting, key=lambda c: c.column is not None):
             if change.level is not None:
