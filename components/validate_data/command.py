@@ -17,7 +17,8 @@ HELP = "check a dataset, alone or against a baseline, before training"
 _EPILOG = """\
 Splits are compared with the train split, and with --baseline or --run all of them with that one's
 train split. Shares must exceed their bound by more than chance explains. Without a baseline, splits
-by time, by group or by a column may differ by design: what would block only warns there.
+by time, by group or by a column may differ by design: what would block only warns there, and so it
+does for dates and times, which go on.
 
 A rule is changed for all columns or for one: its bound with <=, its level (block, warn, off) with =
   --rule 'missing<=0.1'  --rule 'drift[dep_delay]<=0.2'  --rule 'new_category=warn'

@@ -22,13 +22,7 @@ def distance(
     if isinstance(tally, NumberTally):
         found = chance.jensen_shannon(tally.bins, tally.expected.bounds[1])
         message = f"the distribution is another than in {name}"
-        median = (tally.expected.figures.quantiles or (None,) * 11)[5]
-        if median is not None:
-            share = float(tally.bins[: _bin_of(tally, median) + 1].sum()) / max(tally.values, 1)
-            message += (
-                f": {percent(share)} of the values are up to {value(feature, median)}, "
-                f"where {percent(_share_up_to(tally, median))} were"
-            )
+        message += _moved(feature, tally)
     else:
         found, place, shares = _categories(tally)
         which = word(tally.known[place]) if place < len(tally.known) else "all others"
@@ -36,13 +30,18 @@ def distance(
     return judge.broken(rule, found, 0, feature.name, split=split, message=message)
 
 
-def _bin_of(tally: NumberTally, number: float) -> int:
-    return int(np.searchsorted(tally.expected.bounds[0], number))
-
-
-def _share_up_to(tally: NumberTally, number: float) -> float:
-    counts = tally.expected.bounds[1]
-    return float(counts[: _bin_of(tally, number) + 1].sum() / counts.sum())
+def _moved(feature: Feature, tally: NumberTally) -> str:
+    """Tells how many values are in the lower half of the reference."""
+    ends, counts = tally.expected.bounds
+    shares = np.cumsum(counts) / max(counts.sum(), 1)
+    place = int(np.abs(shares - 0.5).argmin())
+    if place == len(ends):
+        return ""
+    ours = float(tally.bins[: place + 1].sum()) / max(tally.values, 1)
+    return (
+        f": {percent(ours)} of the values are up to {value(feature, float(ends[place]))}, "
+        f"where {percent(float(shares[place]))} were"
+    )
 
 
 def _categories(tally: WordTally) -> tuple[float, int, tuple[float, float]]:

@@ -18,6 +18,8 @@ from components.validate_data.wording import percent, value
 _HEIGHT = 100.0
 # Beyond it a bin is cut, so that one that towers does not flatten the rest.
 _HEADROOM = 1.05
+# As many as the page's style has for splits.
+_COLOURS = 6
 
 
 def render(validation: Validation, columns: Sequence[ColumnPicture]) -> str:
@@ -39,7 +41,7 @@ def render(validation: Validation, columns: Sequence[ColumnPicture]) -> str:
         columns=columns,
         groups=_groups(validation.findings),
         series=[*series, BASELINE] if validation.baseline else series,
-        colours={**{name: f"s{i % 4}" for i, name in enumerate(series)}, BASELINE: "base"},
+        colours={**{name: f"s{i % _COLOURS}" for i, name in enumerate(series)}, BASELINE: "base"},
         kinds=KINDS,
         histogram=histogram,
         axis=axis,

@@ -131,7 +131,8 @@ def columns(
         ours = tuple(f for f in findings if f.column == feature.name)
         is_label = feature.name == dataset.manifest.label.name
         bins = _bins(feature, scans, expected)
-        words = None if bins else _words(feature, scans, figures)
+        is_new = any(f.rule == "new_category" for f in ours)
+        words = None if bins else _words(feature, scans, figures, is_new=is_new)
         lines = [_line(feature, series, f) for series, f in figures.items()]
         headings = _headings(feature, next(iter(figures.values())))
         found.append(ColumnPicture(feature, is_label, ours, lines, bins, words, headings))
@@ -178,14 +179,19 @@ def _interpolated(expected: Expected, at: Floats) -> Floats:
 
 
 def _words(
-    feature: Feature, scans: dict[str, SplitScan], figures: dict[str, FeatureStatistics]
+    feature: Feature,
+    scans: dict[str, SplitScan],
+    figures: dict[str, FeatureStatistics],
+    *,
+    is_new: bool,
 ) -> Words | None:
+    """is_new: mark the categories that the reference lacks; a few are there by chance."""
     counted = {series: dict(f.vocabulary or ()) for series, f in figures.items()}
     if not any(counted.values()):
         return None
     totals = {s: max(figures[s].count, sum(c.values()), 1) for s, c in counted.items()}
     shares = {s: {w: n / totals[s] for w, n in c.items()} for s, c in counted.items()}
-    new = _new_words(feature, scans)
+    new = _new_words(feature, scans) if is_new else set()
     largest: dict[str, float] = {}
     for each in shares.values():
         for text, share in each.items():
@@ -194,7 +200,11 @@ def _words(
     shown = ranked[:_MOST_WORDS] + [t for t in ranked[_MOST_WORDS:] if t in new][:3]
     if feature.dtype == "int64":
         shown = sorted(ranked, key=int) if len(ranked) <= _FEW_VALUES else shown
-    rows = [(word(t), {s: each.get(t, 0.0) for s, each in shares.items()}, t in new) for t in shown]
+    names = {"0": "false", "1": "true"} if feature.logical == "bool" else {}
+    rows = [
+        (word(names.get(t, t)), {s: each.get(t, 0.0) for s, each in shares.items()}, t in new)
+        for t in shown
+    ]
     rest = {s: max(0.0, 1 - sum(each.get(t, 0.0) for t in shown)) for s, each in shares.items()}
     if len(ranked) > len(shown):
         rows.append((OTHER, rest, False))

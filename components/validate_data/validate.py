@@ -23,6 +23,8 @@ from trainer.errors import CastellError, UsageError
 
 VALIDATION, REPORT = "validation.json", "validation.html"
 _TRAIN = "the train split"
+# Time goes on: that it does is no fault of the data.
+_TIMES = ("date", "timestamp")
 _BASELINES = {"dataset": "the baseline", "run": "the data the run was trained on"}
 
 Report = Callable[[str], None]
@@ -191,12 +193,12 @@ class _Work:
         label = self.dataset.manifest.label
         # Splits by time or by group differ by design; those drawn by chance do not.
         eased = self.baseline is None and not self._is_drawn
-        judge = Judge(self.rules, eased=eased)
         for name, column in split.columns.items():
+            judge = Judge(self.rules, eased=eased or column.feature.logical in _TIMES)
             yield from cells.findings(judge, split, column, reference)
             if self.baseline and (tally := column.against.get(self.baseline.name)):
                 yield distributions.distance(
-                    self.judge, "drift", split.split, column.feature, tally, self.baseline.name
+                    judge, "drift", split.split, column.feature, tally, self.baseline.name
                 )
             if name == label.name and label.kind != "regression":
                 continue  # `balance` looks at its classes

@@ -23,7 +23,7 @@ def value(feature: Feature, number: float) -> str:
     if feature.logical == "date":
         return str(np.datetime64(int(number), "D"))
     if feature.logical == "timestamp":
-        return str(np.datetime64(int(number), "us").astype("datetime64[s]")).replace("T", " ")
+        return str(np.datetime64(int(number), "us").astype("datetime64[m]")).replace("T", " ")
     if feature.dtype == "int64" and abs(number) < 2**53:
         return f"{int(number):,}"
     size = abs(number)

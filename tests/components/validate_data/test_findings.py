@@ -164,6 +164,19 @@ def test_another_label_is_told(tmp_path: Path, baseline: str) -> None:
     )
 
 
+def test_later_times_warn_and_block_only_if_told_to(tmp_path: Path) -> None:
+    first = np.datetime64("2024-01-01") + np.arange(ROWS) // 100
+    before = made(tmp_path / "a", changed(when=first))
+    after = made(tmp_path / "b", changed(when=first + 30), split="train=1")
+    found = judged(after, baseline=before)
+    assert {(f.rule, f.column, f.level) for f in found.findings} == {
+        ("out_of_range", "when", "warn"), ("drift", "when", "warn"),
+    }  # fmt: skip
+    assert "above 2024-02-29" in broken(found, "out_of_range")[0].message
+    told = judged(after, baseline=before, rules=("drift[when]=block",))
+    assert not told.verdict.passed
+
+
 def test_lists_and_pictures_are_looked_at_as_far_as_they_can_be(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
 
