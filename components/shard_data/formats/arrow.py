@@ -1,4 +1,4 @@
-"""Arrow IPC: files (Feather v2 is one), streams, and Feather v1; columns with declared types.
+"""Arrow IPC: files (Feather is one since version 2) and streams; columns with declared types.
 
 A damaged file may hold offsets that lead anywhere: nothing looks at its values before all of them
 are checked (`typed.flattened`).
@@ -13,7 +13,6 @@ from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
-from pyarrow import feather
 
 from components.shard_data.findings import Findings
 from components.shard_data.formats.piece import Piece, Read
@@ -77,16 +76,15 @@ def _opened(piece: Piece) -> Iterator[tuple[pa.Schema, Iterator[pa.RecordBatch]]
             head = file.read(len(_FILE))
         if not head:
             raise UsageError(f"{piece.name} is empty: it has no rows")
+        if head.startswith(_FIRST_FEATHER):  # Its reader crashes at damaged files.
+            raise UsageError(f"{piece.name} is Feather of version 1: write it as version 2")
         with pa.memory_map(piece.path) as source:
             if head == _FILE:
                 whole = pa.ipc.open_file(source)
                 yield whole.schema, map(whole.get_batch, range(whole.num_record_batches))
-            elif head.startswith(_FIRST_FEATHER):
-                table = feather.read_table(source)
-                yield table.schema, iter(table.to_batches())
             else:
                 with pa.ipc.open_stream(source) as stream:
                     yield stream.schema, iter(stream)
-    except (pa.ArrowException, OSError) as error:
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         reason = str(error).splitlines()[0]
         raise UsageError(f"{piece.name} cannot be read as Arrow IPC: {reason}") from None

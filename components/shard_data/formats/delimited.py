@@ -22,7 +22,7 @@ from pyarrow import csv as arrow_csv
 from components.shard_data.findings import Findings
 from components.shard_data.formats import lines, quotes
 from components.shard_data.formats.piece import Columns, Piece, Read, Rejected, too_many
-from components.shard_data.formats.text import decoded
+from components.shard_data.formats.text import decoded, is_utf8
 from components.shard_data.options import ShardOptions
 from trainer.errors import UsageError
 
@@ -63,6 +63,9 @@ def read(piece: Piece, options: ShardOptions) -> Read:
     with open(piece.path, "rb") as file:
         file.seek(piece.start)
         text = file.read(piece.end - piece.start)
+    if not is_utf8(text):
+        with open(piece.path, "rb") as file:
+            decoded(piece.name, text, 1 + lines.breaks_before(file, piece.start))
     table, rejected = _parse(piece, text, delimiter_of(piece, options), options)
     say = Findings()
     columns = _named(piece, table, say)
@@ -200,6 +203,7 @@ def _parse(
                 delimiter=delimiter, newlines_in_values=True, invalid_row_handler=on_bad_row
             ),
             convert_options=arrow_csv.ConvertOptions(
+                check_utf8=False,
                 column_types=dict.fromkeys(positions, pa.string()),
                 null_values=[""],
                 strings_can_be_null=True,
@@ -209,8 +213,6 @@ def _parse(
     except pa.ArrowInvalid as error:
         if len(bad) > options.max_bad_rows:
             raise too_many(place(piece, bad[-1].row, options), bad[-1]) from None
-        with open(piece.path, "rb") as file:
-            decoded(piece.name, text, 1 + lines.breaks_before(file, piece.start))
         raise UsageError(f"{piece.name} cannot be read: {' '.join(str(error).split())}") from None
     return table, tuple(bad)
 

@@ -19,6 +19,7 @@ from pyarrow import json as arrow_json
 from components.shard_data.findings import Findings
 from components.shard_data.formats import json_rows, lines
 from components.shard_data.formats.piece import Piece, Read
+from components.shard_data.formats.text import is_utf8
 from components.shard_data.formats.typed import flattened
 from components.shard_data.options import ShardOptions
 from trainer.errors import UsageError
@@ -88,7 +89,7 @@ def place(piece: Piece, row: int, options: ShardOptions) -> str:
 
 def _at_once(piece: Piece, text: bytes) -> Read | None:
     """Returns what pyarrow reads, if that is surely what the lines say."""
-    if not _is_simple(text):
+    if not is_utf8(text) or not _is_simple(text):
         return None
     try:
         table = _parsed(text, None)
@@ -96,7 +97,7 @@ def _at_once(piece: Piece, text: bytes) -> Read | None:
             table = _parsed(text, pa.schema([_as_text(field) for field in table.schema]))
         say = Findings()
         columns = flattened(piece.name, table, say)
-    except (pa.ArrowException, UsageError, UnicodeError):
+    except (pa.ArrowException, UsageError):
         return None
     parts = (part for name in columns for part in name.split("."))
     plain = all(map(_is_plain, (values.type for values in columns.values())))
@@ -128,7 +129,6 @@ def _count(text: bytes) -> int:
 
 
 def _parsed(text: bytes, schema: pa.Schema | None) -> pa.Table:
-    text.decode()
     return arrow_json.read_json(
         pa.BufferReader(text),
         read_options=arrow_json.ReadOptions(use_threads=False, block_size=len(text) + 1),

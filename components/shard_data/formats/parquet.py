@@ -110,6 +110,6 @@ def _opened(piece: Piece) -> Iterator[parquet.ParquetFile]:
                 raise UsageError(f"{piece.name} is empty: it has neither a header nor rows")
         with parquet.ParquetFile(piece.path, memory_map=True) as file:
             yield file
-    except (pa.ArrowException, OSError) as error:
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         reason = str(error).splitlines()[0]
         raise UsageError(f"{piece.name} cannot be read as Parquet: {reason}") from None

@@ -3,9 +3,23 @@
 from __future__ import annotations
 
 import codecs
+import struct
+
+import pyarrow as pa
 
 from components.shard_data.formats import lines
 from trainer.errors import UsageError
+
+
+def is_utf8(text: bytes) -> bool:
+    """Whether bytes are UTF-8; they are not copied."""
+    data = pa.py_buffer(text)
+    ends = pa.py_buffer(struct.pack("<qq", 0, data.size))
+    try:
+        pa.Array.from_buffers(pa.large_string(), 1, [None, ends, data]).validate(full=True)
+    except pa.ArrowInvalid:
+        return False
+    return True
 
 
 def decoded(name: str, text: bytes, line: int) -> str:

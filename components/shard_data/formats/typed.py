@@ -1,7 +1,6 @@
 """What the formats with declared types have in common.
 
-Structs become columns `a.b`; a file is cut by its row groups or record batches; parts of a column
-whose types differ have a type that holds both, or none.
+Structs become columns `a.b`; a file is cut by its row groups or record batches.
 """
 
 from __future__ import annotations
@@ -67,25 +66,3 @@ def ranges(
             rows, held = rows + count, held + size
     if rows:
         yield begin, 0, rows
-
-
-def common_type(left: pa.DataType, right: pa.DataType) -> pa.DataType | None:
-    """Returns the type that holds both (int and float: float; null and any), or None."""
-    kinds = pa.types
-    if left == right or kinds.is_null(right):
-        return left
-    if kinds.is_null(left):
-        return right
-    if kinds.is_dictionary(left) or kinds.is_dictionary(right):
-        return common_type(*(t.value_type if kinds.is_dictionary(t) else t for t in (left, right)))
-    both = (left, right)
-    if all(kinds.is_list(t) or kinds.is_large_list(t) for t in both):
-        inner = common_type(left.value_type, right.value_type)
-        return None if inner is None else pa.large_list(inner)
-    if all(kinds.is_integer(t) for t in both):
-        return pa.int64()
-    if all(kinds.is_integer(t) or kinds.is_floating(t) for t in both):
-        return pa.float64()
-    if all(kinds.is_string(t) or kinds.is_large_string(t) for t in both):
-        return pa.large_string()
-    return None

@@ -1,0 +1,86 @@
+"""Which files a source means, where they lie, and whether they stay what they were."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import fsspec
+import pytest
+
+from components.shard_data import inputs
+from components.shard_data.options import ShardOptions
+from tests.components.shard_data.formats import reads
+from trainer.errors import UsageError
+
+TEXT = b"x,y\n1,0\n2,1\n"
+
+
+@pytest.fixture
+def remote() -> Iterator[str]:
+    """A store that is no local file system."""
+    store = fsspec.filesystem("memory")
+    files = {"a.csv": TEXT, "sub/b.csv": TEXT, "_c.csv": b"", "pictures/cats/x": reads.picture()}
+    for name, data in files.items():
+        store.pipe(f"/bucket/{name}", data)
+    store.pipe("/bucket/pictures/cats/y.png", reads.picture())
+    yield "memory://bucket"
+    store.rm("/bucket", recursive=True)
+
+
+def test_files_of_a_store_are_copied_and_read(remote: str, tmp_path: Path) -> None:
+    assert reads.read(f"{remote}/a.csv", tmp_path).columns["x"] == ["1", "2"]
+    assert reads.read(f"{remote}/*.csv", tmp_path).columns["x"] == ["1", "2"]
+    found = reads.read(f"{remote}/pictures", tmp_path)
+    assert found.columns["label"] == ["cats"] * 2
+    assert found.columns["image"] == [reads.picture()] * 2
+
+
+def test_packed_files_of_a_store_are_unpacked(remote: str, tmp_path: Path) -> None:
+    store = fsspec.filesystem("memory")
+    store.pipe("/bucket/a.zip", reads.zipped(**{"b.csv": TEXT, "c.csv": TEXT}))
+    assert reads.read(f"{remote}/a.zip", tmp_path).rows == 4
+    assert not list(tmp_path.rglob("archive*"))
+
+
+def test_a_plain_local_file_is_read_where_it_lies(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_bytes(b"\xef\xbb\xbf" + TEXT)
+    options = ShardOptions(sources=(f"file://{tmp_path}/a.csv",), output="o", label="y")
+    (file,) = inputs.find(options.sources)
+    (piece,) = inputs.prepare(file, tmp_path / "work", options, reads.WHOLE)
+    assert piece.path == str(tmp_path / "a.csv")
+    assert not (tmp_path / "work").exists()
+
+
+@pytest.mark.parametrize("images", [False, True])
+def test_a_source_that_changes_while_it_is_read_is_named(tmp_path: Path, images: bool) -> None:
+    path = tmp_path / ("in/a/x.png" if images else "in/a/x.csv")
+    path.parent.mkdir(parents=True)
+    path.write_bytes(reads.picture() if images else TEXT)
+    found = inputs.find([str(tmp_path / "in")])
+    inputs.check_unchanged(found)
+    times = path.stat()
+    path.write_bytes(path.read_bytes() + b"3,1\n")
+    os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
+    with pytest.raises(UsageError, match=r"in.* changed while it was read"):
+        inputs.check_unchanged(found)
+    path.write_bytes(path.read_bytes()[:-4])
+    with pytest.raises(UsageError, match="changed"):
+        inputs.check_unchanged(found)
+    path.unlink()
+    with pytest.raises(UsageError, match="in"):
+        inputs.check_unchanged(found)
+
+
+def test_a_file_that_must_not_be_read_is_named(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_bytes(TEXT)
+    file = inputs.SourceFile(f"{tmp_path}/gone.csv")
+    options = ShardOptions(sources=("a",), output="o", label="y")
+    with pytest.raises(UsageError, match=r"cannot read .*gone\.csv: No such file"):
+        inputs.fingerprint(file)
+    with pytest.raises(UsageError, match=r"cannot read .*gone\.csv: No such file"):
+        inputs.prepare(file, tmp_path / "work", options, 1)
+    folder = inputs.SourceFile(str(tmp_path))
+    with pytest.raises(UsageError, match="Is a directory"):
+        inputs.prepare(folder, tmp_path / "work", options, 1)
