@@ -1,8 +1,8 @@
 """One image file: is it whole, and does TensorFlow read it as a person sees it?
 
-What `tf.io.decode_image` reads right is kept byte for byte. It knows neither EXIF nor CMYK, lays
-transparent pixels on whatever colour they hide, and has no eyes for most kinds of BMP: such images
-are stored as PNG, grey or RGB, eight bits.
+What `tf.io.decode_image` reads right is kept byte for byte. It knows neither EXIF nor CMYK, shows
+what transparent pixels hide, takes the palette of a BMP for grey levels, and makes no grey image of
+a GIF or BMP: such images are stored as PNG, grey or RGB, eight bits.
 """
 
 from __future__ import annotations
@@ -28,9 +28,6 @@ _MOST_PIXELS = (1 << 30) // 12
 _ORIENTATION = 0x0112
 _BITS_OF_PNG = 24
 _DEEP = 16
-_KIND_OF_BMP = slice(28, 34)
-# 24 bits a pixel, not compressed.
-_PLAIN_BMP = b"\x18\0\0\0\0\0"
 
 
 class Damaged(Exception):
@@ -101,10 +98,9 @@ def _normal(kind: str, image: Any, data: bytes) -> tuple[Any, str]:
         reasons.append("scaled from 16 bits to 8")
         if image.mode.startswith("I"):
             image = _eight_bits(image)
-    if kind == "GIF" and image.is_animated:
-        reasons.append("reduced to their first frame")
-    if kind == "BMP" and data[_KIND_OF_BMP] != _PLAIN_BMP:
-        reasons.append("converted from a BMP that is not of 24 bits")
+    if kind in ("GIF", "BMP"):
+        is_film = getattr(image, "is_animated", False)
+        reasons.append(f"converted from {kind}{', the first frame,' if is_film else ''}")
     if image.mode in ("RGBA", "LA", "PA", "La", "RGBa") or "transparency" in image.info:
         image = _on_white(image)
         reasons.append("laid on white where they are transparent")

@@ -23,7 +23,7 @@ def _shown(data: bytes) -> Any:
     "data",
     [
         picture(), picture("L"), picture("P"), picture("1"), picture("RGB", "JPEG"),
-        picture("L", "JPEG"), picture("P", "GIF"), picture("RGB", "BMP"),
+        picture("L", "JPEG"),
         picture("RGB", "JPEG", exif=turned(1)), picture("RGB", "JPEG", progressive=True),
     ],
 )  # fmt: skip
@@ -81,10 +81,12 @@ def _film() -> bytes:
     ("data", "why"),
     [
         (picture("CMYK", "JPEG"), "converted from CMYK"),
-        (picture("P", "BMP"), "a BMP that is not of 24 bits"),
+        (picture("P", "BMP"), "converted from BMP"),
+        (picture("RGB", "BMP"), "converted from BMP"),
+        (picture("P", "GIF"), "converted from GIF"),
         (picture("P", transparency=0), "laid on white"),
         (picture("CMYK", "JPEG", exif=turned(3)), "EXIF says and converted from CMYK"),
-        (_film(), "reduced to their first frame"),
+        (_film(), "converted from GIF, the first frame,"),
     ],
 )
 def test_odd_images_become_png_and_it_is_said(data: bytes, why: str) -> None:
