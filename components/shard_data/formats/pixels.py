@@ -48,12 +48,14 @@ def checked(data: bytes) -> tuple[bytes, str]:
     kind = kind_of(data)
     if kind is None:
         raise Damaged("not a JPEG, PNG, GIF or BMP image" if data else "an empty file")
-    image = _decoded(kind, data)
-    try:
-        changed, why = _normal(kind, image, data)
-        return (_png(changed), why) if why else (data, "")
-    except (OSError, ValueError, MemoryError) as error:
-        raise Damaged(f"cannot be converted ({error})") from None
+    with warnings.catch_warnings():  # of damaged EXIF, of sizes
+        warnings.simplefilter("ignore")
+        image = _decoded(kind, data)
+        try:
+            changed, why = _normal(kind, image, data)
+            return (_png(changed), why) if why else (data, "")
+        except (OSError, ValueError, MemoryError) as error:
+            raise Damaged(f"cannot be converted ({error})") from None
 
 
 def require_pillow() -> None:
@@ -68,15 +70,13 @@ def _decoded(kind: str, data: bytes) -> Any:
     from PIL import Image, UnidentifiedImageError
 
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            if kind == "PNG":
-                Image.open(io.BytesIO(data), formats=[kind]).verify()  # the checksums
-            image = Image.open(io.BytesIO(data), formats=[kind])
-            if image.width * image.height <= _MOST_PIXELS:
-                getattr(image, "is_animated", False)  # looks for further frames, now or never
-                image.load()
-                return image
+        if kind == "PNG":
+            Image.open(io.BytesIO(data), formats=[kind]).verify()  # the checksums
+        image = Image.open(io.BytesIO(data), formats=[kind])
+        if image.width * image.height <= _MOST_PIXELS:
+            getattr(image, "is_animated", False)  # looks for further frames, now or never
+            image.load()
+            return image
     except UnidentifiedImageError:  # Its text holds an address.
         raise Damaged("cannot be decoded") from None
     except Exception as error:  # Pillow's readers raise anything at damaged files.

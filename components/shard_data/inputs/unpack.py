@@ -190,7 +190,8 @@ def _members(stream: Stream, work: Path, depth: int) -> Iterator[Stream]:
         inside = sorted(
             entry.filename
             for entry in archive.infolist()
-            if not entry.is_dir()
+            if entry.filename
+            and not entry.filename.endswith("/")
             and not any(part.startswith((".", "_")) for part in entry.filename.split("/"))
         )
         for one, other in itertools.pairwise(inside):
