@@ -17,8 +17,12 @@ Types are decided over the whole input. An empty field is missing; what else mea
 by --null-value. A column that mixes numbers and other words is an error that names the first such
 cell and the flags to paste.
 
-example:
+examples:
   castell shard flights.csv.zip --output dataset --label late --null-value NA --drop arr_time
+  castell shard photos/ --output dataset --label label --max-bad-rows 10
+  castell shard gs://bucket/log/ --output dataset --label clicked --split-time day --memory 16GiB
+  castell shard gs://bucket/log/ --output dataset --append
+  castell shard --verify dataset
 """
 
 
@@ -27,13 +31,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = _EPILOG
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     add = parser.add_argument
-    add("sources", nargs="+", metavar="SOURCE",
+    add("sources", nargs="*", metavar="SOURCE",
         help="CSV, TSV, JSON lines, Parquet, Arrow or TFRecord: a file, a glob or a directory "
              "(read recursively), also in .gz, .bz2, .zst, .xz and .zip; or a folder of images, a "
              "folder in it for each class")  # fmt: skip
-    add("--output", required=True, metavar="DIR",
+    add("--output", metavar="DIR",
         help="dataset directory; appears whole at the end, is never written over")  # fmt: skip
-    add("--label", required=True, metavar="COL", help="the column to predict")
+    add("--append", action="store_true", default=argparse.SUPPRESS,
+        help="add the files that the dataset does not have yet, as new shards; the rest is as it "
+             "was made")  # fmt: skip
+    add("--label", default=argparse.SUPPRESS, metavar="COL", help="the column to predict")
     _add_layout(parser.add_argument_group("splits and shards"))
     _add_meaning(parser.add_argument_group("what the values mean"))
     _add_text(parser.add_argument_group("how text files are written (nothing is guessed)"))
@@ -120,25 +127,72 @@ def _add_running(group: Any) -> None:
         help="of the pipeline, as in runner=FlinkRunner; repeatable")  # fmt: skip
     add("--memory", default=argparse.SUPPRESS, metavar="SIZE",
         help="what all processes together may use; the input may be larger [4GiB]")  # fmt: skip
-    add("--verify", action="store_true", default=argparse.SUPPRESS,
-        help="read everything back before the directory appears")  # fmt: skip
+    add("--verify", nargs="?", const="", default=argparse.SUPPRESS, metavar="DATASET",
+        help="read everything back before the directory appears; with DATASET: check that one "
+             "and make nothing")  # fmt: skip
     add("--json", action="store_true", default=False,
         help="print one JSON object on stdout about what was made")  # fmt: skip
 
 
 def run(args: argparse.Namespace) -> int:
-    """Makes the dataset; progress goes to stderr. Returns the exit code."""
+    """Makes, extends or checks a dataset; progress goes to stderr. Returns the exit code."""
+    given = _given(args)
+    if not given.get("sources") and isinstance(given.get("verify"), str):
+        return _verify(given["verify"], as_json=args.json)
     from components.shard_data.options import ShardOptions
     from components.shard_data.shard import shard
+    from trainer.errors import UsageError
 
-    given = {name: value for name, value in vars(args).items() if name in ShardOptions.model_fields}
+    if not given["sources"]:
+        raise UsageError("SOURCE is required: files, globs or directories to read")
+    if not given.get("output"):
+        raise UsageError("--output DIR is required: where the dataset is to appear")
     options = ShardOptions.parse(given)
-    manifest = shard(options, report=lambda line: print(f"shard: {line}", file=sys.stderr))
+    manifest = shard(options, report=_say)
     if args.json:
         print(json.dumps(summary(options.output, manifest)))
     else:
-        print(f"shard: {options.output} is ready: {manifest.rows:,} rows", file=sys.stderr)
+        _say(f"{options.output} is ready: {manifest.rows:,} rows")
     return 0
+
+
+def _given(args: argparse.Namespace) -> dict[str, Any]:
+    """Returns the flags that are options; a word after `--verify` may be meant as a source."""
+    given = {name: value for name, value in vars(args).items() if name != "json"}
+    named = given.pop("verify", None)
+    if named and (given["sources"] or given["output"]):
+        given["sources"] = [named, *given["sources"]]
+        named = ""
+    if named is not None:
+        given["verify"] = named or True
+    from components.shard_data.options import ShardOptions
+
+    return {name: value for name, value in given.items() if name in ShardOptions.model_fields}
+
+
+def _verify(dataset: str, *, as_json: bool) -> int:
+    from pathlib import Path
+
+    from components.shard_data.verify import verify
+    from trainer.data.dataset import Dataset
+    from trainer.data.manifest import Manifest
+    from trainer.errors import CastellError, UsageError
+
+    Dataset.open(dataset)
+    manifest = Manifest.model_validate_json(Path(dataset, "manifest.json").read_text("utf-8"))
+    try:
+        verify(Path(dataset), manifest, _say)
+    except CastellError as error:
+        raise UsageError(f"{dataset}: {error}: copy it again, or shard the data again") from None
+    if as_json:
+        print(json.dumps(summary(dataset, manifest)))
+    else:
+        _say(f"{dataset} is whole: {manifest.rows:,} rows, all as they were written")
+    return 0
+
+
+def _say(line: str) -> None:
+    print(f"shard: {line}", file=sys.stderr, flush=True)
 
 
 def summary(output: str, manifest: Manifest) -> dict[str, Any]:

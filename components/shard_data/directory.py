@@ -58,6 +58,16 @@ def appearing(output: str, state: dict[str, Any], report: Report) -> Iterator[tu
     Raises:
       UsageError: it cannot be written, or another run is at it.
     """
+    with working(output, state, report) as (work, root):
+        yield work, root
+        settle_down(root)
+        root.rename(Path(output).absolute())
+        _on_disk(Path(output).absolute().parent)
+
+
+@contextmanager
+def working(output: str, state: dict[str, Any], report: Report) -> Iterator[tuple[Work, Path]]:
+    """As `appearing`; what becomes of the directory is up to the caller."""
     target = Path(output).absolute()
     with _as_usage_errors(output):
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -66,7 +76,6 @@ def appearing(output: str, state: dict[str, Any], report: Report) -> Iterator[tu
             root = _taken_up(partial, json.dumps(state, sort_keys=True), report)
             try:
                 yield Work(str(partial)), root
-                _become(root, target)
             except KeyboardInterrupt:
                 report("stopped: the same command takes up what has been read so far")
                 raise
@@ -108,16 +117,14 @@ def _taken_up(partial: Path, state: str, report: Report) -> Path:
     return root
 
 
-def _become(root: Path, target: Path) -> None:
+def settle_down(root: Path) -> None:
+    """Waits until the files below are on the disk: a machine that goes down keeps them."""
     for path in root.rglob("*"):
         if path.is_file():
             _on_disk(path)
-    root.rename(target)
-    _on_disk(target.parent)
 
 
 def _on_disk(path: Path) -> None:
-    """A machine that goes down must not leave a name without its bytes."""
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)

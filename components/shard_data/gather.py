@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from components.shard_data import formats, inputs, work
+from components.shard_data.append import Base
 from components.shard_data.engine import Engine
 from components.shard_data.findings import Findings
 from components.shard_data.inputs import Piece, SourceFile
@@ -26,6 +27,9 @@ from components.shard_data.types.profile import (
 from components.shard_data.work import Work
 from trainer.errors import UsageError, suggestion
 
+# Formats without types.
+_TEXT = ("csv", "tsv")
+
 
 @dataclass(frozen=True)
 class Gathered:
@@ -36,6 +40,12 @@ class Gathered:
     profiles: Mapping[str, Profile]
     options: ShardOptions
     work: Work
+    first_row: int = 0
+
+    @property
+    def rows(self) -> int:
+        """Rows of all pieces, damaged ones too."""
+        return sum(some.rows for some in self.scanned)
 
     @property
     def names(self) -> list[str]:
@@ -72,7 +82,8 @@ class Gathered:
     @property
     def firsts(self) -> list[int]:
         """The number of each piece's first row, damaged rows counted."""
-        return list(itertools.accumulate((some.rows for some in self.scanned), initial=0))[:-1]
+        counts = (some.rows for some in self.scanned)
+        return list(itertools.accumulate(counts, initial=self.first_row))[:-1]
 
     def where(self, mark: Mark) -> str:
         """Returns file and line (typed formats: row) of a mark's first row."""
@@ -106,6 +117,7 @@ def gather(
     *,
     piece_bytes: int,
     total_bytes: int,
+    base: Base | None = None,
 ) -> Gathered:
     """Reads all files once.
 
@@ -118,6 +130,9 @@ def gather(
     ]
     pieces = [piece for some in engine.run(_prepare, preparations) for piece in some]
     _refuse_mixed_kinds(pieces)
+    asked = options
+    if base is not None and pieces[0].format in _TEXT:
+        options = options.model_copy(update={"types": {**base.types, **options.types}})
     jobs = [scan.Job(number, piece, options, place) for number, piece in enumerate(pieces)]
     sums: dict[str, Sum] = {}
     scanned = []
@@ -126,8 +141,15 @@ def gather(
         # What a piece says of its columns is in the sums: of many pieces it would be much to hold.
         scanned.append(some.model_copy(update={"columns": {}}))
     profiles = {name: total.total() for name, total in sums.items()}
-    gathered = Gathered(tuple(pieces), tuple(scanned), profiles, options, place)
-    _check_names(gathered)
+    gathered = Gathered(
+        tuple(pieces),
+        tuple(scanned),
+        profiles,
+        options,
+        place,
+        0 if base is None else base.first_row,
+    )
+    _check_names(gathered, asked)
     _compare(gathered)
     _count_rejected(gathered, say)
     _tell_of_empty(gathered, say)
@@ -164,7 +186,7 @@ def _scanned(
 def _refuse_mixed_kinds(pieces: Sequence[Piece]) -> None:
     first: dict[bool, Piece] = {}
     for piece in pieces:
-        first.setdefault(piece.format in ("csv", "tsv"), piece)
+        first.setdefault(piece.format in _TEXT, piece)
     if len(first) > 1:
         raise UsageError(
             f"{first[False].name} declares types ({first[False].format}) and {first[True].name} "
@@ -172,8 +194,7 @@ def _refuse_mixed_kinds(pieces: Sequence[Piece]) -> None:
         )
 
 
-def _check_names(gathered: Gathered) -> None:
-    options = gathered.options
+def _check_names(gathered: Gathered, options: ShardOptions) -> None:
     known = list(dict.fromkeys(name for some in gathered.scanned for name in some.names))
     asked = [("--label", options.label)]
     asked += [("--drop", name) for name in options.drop]

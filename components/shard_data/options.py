@@ -17,19 +17,23 @@ from trainer.data.manifest import LabelKind, Layout
 from trainer.errors import UsageError
 
 ColumnType = Literal["string", "int64", "float32", "bool", "date", "timestamp"]
-COLUMN_TYPES: tuple[str, ...] = ("string", "int64", "float32", "bool", "date", "timestamp")
+COLUMN_TYPES: tuple[ColumnType, ...] = (
+    "string", "int64", "float32", "bool", "date", "timestamp",
+)  # fmt: skip
 _ALIASES = {"text": "string", "str": "string", "int": "int64", "float": "float32"}
 
 # Of input as it is stored: read in a second, and small beside the memory of a worker.
 DEFAULT_SHARD_BYTES = 128 << 20
 # Below it, the interpreter and its libraries leave no room for rows.
 LEAST_MEMORY = 256 << 20
+# A directory of the dataset.
+SPLIT_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
 DEFAULT_SPLIT = {"train": 0.8, "eval": 0.1, "test": 0.1}
 _SIZES = {"": 1, "B": 1, "KIB": 1 << 10, "MIB": 1 << 20, "GIB": 1 << 30}
 # What changes neither a byte of the data nor its description.
-_INCIDENTAL = {
-    "sources", "output", "labels", "engine", "beam_options", "processes", "memory", "verify",
-    "schema_file",
+INCIDENTAL = {
+    "sources", "output", "append", "labels", "engine", "beam_options", "processes", "memory",
+    "verify", "schema_file",
 }  # fmt: skip
 
 
@@ -40,7 +44,8 @@ class ShardOptions(BaseModel):
 
     sources: tuple[str, ...] = Field(min_length=1)
     output: str = Field(min_length=1)
-    label: str = Field(min_length=1)
+    label: str = ""
+    append: bool = False
     split: dict[str, float] = DEFAULT_SPLIT
     split_by: tuple[str, ...] = ()
     split_time: str | None = None
@@ -121,7 +126,7 @@ class ShardOptions(BaseModel):
 
     def identity(self) -> dict[str, Any]:
         """The options that the dataset depends on, as JSON values."""
-        return self.model_dump(mode="json", exclude=_INCIDENTAL)
+        return self.model_dump(mode="json", exclude=INCIDENTAL)
 
     @field_validator("beam_options", mode="before")
     @classmethod
@@ -139,7 +144,7 @@ class ShardOptions(BaseModel):
     @classmethod
     def _fractions(cls, value: dict[str, float]) -> dict[str, float]:
         for name, fraction in value.items():
-            if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]*", name):
+            if not SPLIT_NAME.fullmatch(name):
                 raise ValueError(f"{name!r} is not a name of letters, digits, - and _")
             if not 0 < fraction <= 1:
                 raise ValueError(f"{name}={fraction:g} is not a fraction above 0 and up to 1")
@@ -202,6 +207,8 @@ class ShardOptions(BaseModel):
 
     @model_validator(mode="after")
     def _consistent(self) -> ShardOptions:
+        if not self.label and not self.append:
+            raise ValueError("--label COL is required: the column to predict")
         if self.decimal == self.thousands:
             raise ValueError(f"--thousands and --decimal cannot both be {self.decimal!r}")
         rules = {"--split-by": bool(self.split_by), "--split-time": self.split_time is not None,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,7 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from components.shard_data import work
-from components.shard_data.arrange import placement
+from components.shard_data.append import Base
+from components.shard_data.arrange import placement, rules, split
 from components.shard_data.arrange.placement import Placement
 from components.shard_data.engine import Engine
 from components.shard_data.findings import Findings
@@ -26,12 +27,9 @@ from components.shard_data.types.profile import MOST_CLASSES
 from trainer.data.manifest import Feature, Label
 from trainer.errors import UsageError
 
-_MOMENTS = ("date", "timestamp", "int64")
 # What is gathered and ordered at once; more of them means more small reads of each piece.
 _BUCKET_BYTES = 8 << 20
 _MOST_BUCKETS = 4096
-# A split's number is one byte.
-_MOST_SPLITS = 255
 
 
 @dataclass(frozen=True)
@@ -50,24 +48,44 @@ class Settled:
     rule: dict[str, Any]
 
 
-def settle(gathered: Gathered, engine: Engine, options: ShardOptions, say: Findings) -> Settled:
-    """Decides types, label and places; the rows lie parted by shard in the work directory.
+def settle(
+    gathered: Gathered,
+    engine: Engine,
+    options: ShardOptions,
+    say: Findings,
+    base: Base | None = None,
+) -> Settled:
+    """Decides types, label and places; the rows lie parted by bucket in the work directory.
+
+    Args:
+      gathered: the input.
+      engine: who ranks and routes its pieces.
+      options: how.
+      say: takes the notes.
+      base: the dataset that is added to.
 
     Raises:
       UsageError: values that have no type, no label to learn, splits without rows.
     """
     plans = _plans(gathered, options, say)
-    ranked, plans = _ranked(gathered, engine, plans, options)
-    stored, label = _label(plans, ranked, options, say)
-    _refuse_lost_moments(ranked, options)
+    if base is not None:
+        plans = base.plans(plans, gathered.names, options)
+    ranked = _ranked(gathered, engine, plans, options)
+    stored, label = _label(plans, ranked, options, say, base)
+    rules.check_rows(ranked, options)
+    by_size = math.ceil(gathered.size / options.shard_size)
     place = placement.place(
         lambda: _loaded(gathered),
-        _by_part(plans, ranked, options),
+        rules.by_part(plans, ranked, options),
         sum(some.rows for some in ranked),
         options,
         say,
-        math.ceil(gathered.size / options.shard_size),
-        _bucket_rows(gathered, options),
+        counts=base.shard_counts
+        if base is not None
+        else lambda rows: split.shard_counts(rows, options.shards, by_size),
+        bucket_rows=_bucket_rows(gathered, options),
+        moments=None if base is None else base.moments,
+        may_be_empty=base is not None,
     )
     routed = list(
         engine.run(
@@ -83,10 +101,12 @@ def settle(gathered: Gathered, engine: Engine, options: ShardOptions, say: Findi
     features = []
     for name, plan in stored.items():
         parts = [columns[name] for columns in routed]
-        features.append(_feature(plan, parts, renumbered))
+        features.append(_feature(plan, parts, renumbered if base is None else None))
         _add_range(name, parts, ranges)
         _tell_of_rounding(name, parts, say)
-    return Settled(tuple(features), label, place, renumbered, ranges, _rule(options))
+    return Settled(
+        tuple(features), label, place, renumbered, ranges, rules.described(options, place)
+    )
 
 
 def _bucket_rows(gathered: Gathered, options: ShardOptions) -> int:
@@ -113,35 +133,13 @@ def _plans(gathered: Gathered, options: ShardOptions, say: Findings) -> dict[str
         rows = sum(some.kept for some in gathered.scanned)
         raise UsageError(f"label {options.label} has no value in any of the {rows:,} rows")
     for name in options.split_columns:
-        _check_split_column(plans.get(name), name, options)
+        rules.check_column(plans.get(name), name, options)
     return plans
-
-
-def _check_split_column(plan: Plan | None, name: str, options: ShardOptions) -> None:
-    flag = "--split-by" if name in options.split_by else "--split-time"
-    flag = "--split-column" if name == options.split_column else flag
-    if plan is None:
-        raise UsageError(f"{flag} {name}: the column has no value in any row")
-    if plan.shape:
-        raise UsageError(f"{flag} {name}: the column holds lists")
-    if flag == "--split-time" and plan.kind not in _MOMENTS:
-        raise UsageError(
-            f"{flag} {name}: the column is {plan.kind}, not a date, a timestamp or whole numbers"
-        )
-    if flag == "--split-column" and (
-        plan.kind != "string" or plan.words is None or len(plan.words) > _MOST_SPLITS
-    ):
-        raise UsageError(f"{flag} {name}: the column does not hold names of a few splits")
-    if flag == "--split-column" and plan.words is not None and "train" not in plan.words:
-        raise UsageError(
-            f"{flag} {name}: there must be a split called train (it has "
-            f"{', '.join(plan.words[:5])})"
-        )
 
 
 def _ranked(
     gathered: Gathered, engine: Engine, plans: dict[str, Plan], options: ShardOptions
-) -> tuple[list[Ranked], dict[str, Plan]]:
+) -> list[Ranked]:
     """Ranks all pieces; rows without label are counted, and left out where that is allowed."""
     # Groups are hashed by their words: the same group the same way, whatever others there are.
     grouped = {name: replace(plans[name], words=None) for name in options.split_by}
@@ -149,11 +147,15 @@ def _ranked(
         rank.Job(number, first, {**plans, **grouped}, options, gathered.work)
         for number, first in enumerate(gathered.firsts)
     ]
-    return list(engine.run(rank.run, jobs)), plans
+    return list(engine.run(rank.run, jobs))
 
 
 def _label(
-    plans: dict[str, Plan], ranked: Sequence[Ranked], options: ShardOptions, say: Findings
+    plans: dict[str, Plan],
+    ranked: Sequence[Ranked],
+    options: ShardOptions,
+    say: Findings,
+    base: Base | None,
 ) -> tuple[dict[str, Plan], Label]:
     """Returns the columns that are stored, in order, and the label's description."""
     rows, missing = sum(r.rows for r in ranked), sum(r.missing for r in ranked)
@@ -167,7 +169,10 @@ def _label(
         say.drop_rows(missing, f"label {name} is missing")
     plan = plans[name]
     values = labels.Values(rows, plan.words if plan.dtype == "string" else _distinct(ranked))
-    settled, label = labels.settle(plan, values, options, say)
+    if base is not None:
+        settled, label = plan, base.label(values)
+    else:
+        settled, label = labels.settle(plan, values, options, say)
     gone = {*options.drop, *([options.split_column] if options.split_column else [])}
     stored = {key: value for key, value in plans.items() if key not in gone}
     stored[name] = settled
@@ -185,39 +190,16 @@ def _distinct(ranked: Sequence[Ranked]) -> npt.NDArray[Any] | None:
     return together if len(together) <= MOST_CLASSES else None
 
 
-def _refuse_lost_moments(ranked: Sequence[Ranked], options: ShardOptions) -> None:
-    lost = sum(some.no_moment for some in ranked)
-    if lost:
-        raise UsageError(
-            f"--split-time {options.split_time}: the column is missing in {lost:,} rows: mend "
-            "them, or part by another column"
-        )
-
-
-def _by_part(
-    plans: Mapping[str, Plan], ranked: Sequence[Ranked], options: ShardOptions
-) -> dict[str, int] | None:
-    """Returns the rows of each split where the rows themselves say it."""
-    names = list(options.split) if options.split_by else []
-    if options.split_column is not None:
-        names = list(plans[options.split_column].words or ())
-    if not names:
-        return None
-    return {
-        name: sum(some.by_split.get(code, 0) for some in ranked) for code, name in enumerate(names)
-    }
-
-
 def _loaded(gathered: Gathered) -> Iterator[placement.Arrays]:
     for number in range(len(gathered.pieces)):
         yield work.read_arrays(gathered.work.path("rank", number, ".npz"))
 
 
 def _feature(
-    plan: Plan, parts: Sequence[route.Column], renumbered: dict[str, npt.NDArray[np.int32]]
+    plan: Plan, parts: Sequence[route.Column], renumbered: dict[str, npt.NDArray[np.int32]] | None
 ) -> Feature:
-    """Describes a column; words that no kept row has are left out of its dictionary."""
-    if plan.words is not None:
+    """Describes a column; words that no kept row has are left out, unless they are to stay."""
+    if plan.words is not None and renumbered is not None:
         used = np.zeros(len(plan.words), bool)
         for part in parts:
             used[list(part.codes or ())] = True
@@ -243,20 +225,3 @@ def _tell_of_rounding(name: str, parts: Sequence[route.Column], say: Findings) -
         say.note(
             f"column {name} is stored as float32: {before:,} different numbers become {after:,}"
         )
-
-
-def _rule(options: ShardOptions) -> dict[str, Any]:
-    rule: dict[str, Any] = {"fractions": dict(options.split), "seed": options.seed}
-    if options.split_by:
-        names = options.split_by
-        rule["method"] = "by blake2b of seed and value: equal values share a split"
-        rule["column"] = names[0] if len(names) == 1 else list(names)
-    elif options.split_time is not None:
-        rule["method"] = "by time: train before the others, equal moments together"
-        rule["column"] = options.split_time
-    elif options.split_column is not None:
-        rule = {"method": "as the column says", "column": options.split_column,
-                "seed": options.seed}  # fmt: skip
-    else:
-        rule["method"] = "shuffled by splitmix64 of seed and row number, cut at the fractions"
-    return rule

@@ -31,3 +31,8 @@ def of_rows(row_id: npt.NDArray[np.int64], seed: int) -> Keys:
 def of_moments(values: npt.NDArray[np.int64]) -> Keys:
     """Returns whole numbers [n] as keys of the same order."""
     return values.view(np.uint64) ^ np.uint64(1 << 63)
+
+
+def moments_of(found: Keys) -> npt.NDArray[np.int64]:
+    """Returns the whole numbers [n] that have these keys."""
+    return (found ^ np.uint64(1 << 63)).view(np.int64)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,7 +12,6 @@ from components.shard_data.arrange import ranks, split
 from components.shard_data.arrange.keys import Keys
 from components.shard_data.findings import Findings
 from components.shard_data.options import ShardOptions
-from trainer.errors import UsageError
 
 Arrays = Mapping[str, npt.NDArray[np.generic]]
 Load = Callable[[], Iterator[Arrays]]
@@ -88,8 +87,10 @@ def place(
     total: int,
     options: ShardOptions,
     say: Findings,
-    shards_by_size: int,
+    counts: Callable[[Mapping[str, int]], dict[str, int]],
     bucket_rows: int,
+    moments: Keys | None = None,
+    may_be_empty: bool = False,
 ) -> Placement:
     """Finds the keys at which splits and shards end.
 
@@ -99,17 +100,24 @@ def place(
       total: rows that are kept.
       options: `split`, `shards`, `split_time`.
       say: takes the notes.
-      shards_by_size: how many shards of train its size asks for.
+      counts: from the rows of each split to its number of shards.
       bucket_rows: what memory holds; a multiple of the rows of a block.
+      moments: the last moment of each split but the last, if they are known.
+      may_be_empty: splits without rows are left out, train too.
 
     Raises:
       UsageError: a split that was asked for, or train, would be empty; too many shards.
     """
-    moments = None
     if options.split_time is not None:
-        moments, by_part = _by_time(load, total, options)
-    rows = split.without_empty(by_part or split.sizes(total, options), options, say)
-    shards = split.shard_counts(rows, options.shards, shards_by_size)
+        if moments is None:
+            moments = _moments(load, total, options)
+        by_part = _by_time(load, moments, options)
+    found = by_part or split.sizes(total, options)
+    if may_be_empty:
+        rows = {name: count for name, count in found.items() if count}
+    else:
+        rows = split.without_empty(found, options, say)
+    shards = counts(rows)
     if by_part is None:
         starts = [
             start + within
@@ -143,20 +151,20 @@ def _keys_of(load: Load, code: int, moments: Keys | None) -> Callable[[], Iterat
     return keys
 
 
-def _by_time(load: Load, total: int, options: ShardOptions) -> tuple[Keys, dict[str, int]]:
-    """Returns the last moment of each split but the last, and the rows of each.
-
-    Rows of one moment share a split, so that the fractions are met as nearly as moments allow.
-    """
-    names: Sequence[str] = list(options.split)
+def _moments(load: Load, total: int, options: ShardOptions) -> Keys:
+    """Returns the last moment of each split but the last."""
     ends = np.cumsum(list(split.sizes(total, options).values()))[:-1]
     last = np.maximum(ends - 1, 0).tolist()
-    moments = ranks.at(lambda: (np.asarray(a["moment"], np.uint64) for a in load()), last)
-    counts = np.zeros(len(names), np.int64)
+    return ranks.at(lambda: (np.asarray(a["moment"], np.uint64) for a in load()), last)
+
+
+def _by_time(load: Load, moments: Keys, options: ShardOptions) -> dict[str, int]:
+    """Returns the rows of each split.
+
+    Rows of one moment share a split, so the fractions are met as nearly as moments allow.
+    """
+    counts = np.zeros(len(options.split), np.int64)
     for arrays in load():
-        part = parts(arrays, moments)
-        if part is not None:
-            counts += np.bincount(part, minlength=len(names))
-    if not counts[0]:
-        raise UsageError(f"--split-time {options.split_time}: no row is before all others")
-    return moments, dict(zip(names, counts.tolist(), strict=True))
+        part = np.searchsorted(moments, arrays["moment"], side="left")
+        counts += np.bincount(part, minlength=len(options.split))
+    return dict(zip(options.split, counts.tolist(), strict=True))

@@ -14,7 +14,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from pydantic import ConfigDict, TypeAdapter
+from pydantic import TypeAdapter
 
 from components.shard_data.engine import Job, Result
 from components.shard_data.work import Work, write_text
@@ -84,9 +84,4 @@ def _do(numbered: tuple[int, Any], task: Callable[[Any], Any], folder: str) -> N
 
 
 def _adapter(task: Callable[[Any], Any]) -> TypeAdapter[Any]:
-    returned = typing.get_type_hints(task)["return"]
-    if hasattr(returned, "model_config"):
-        return TypeAdapter(returned)
-    return TypeAdapter(
-        returned, config=ConfigDict(ser_json_bytes="base64", val_json_bytes="base64")
-    )
+    return TypeAdapter(typing.get_type_hints(task)["return"])

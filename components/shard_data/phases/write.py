@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+from pydantic import ConfigDict
 
 from components.shard_data import figures, work
 from components.shard_data.arrange.placement import Place
@@ -51,6 +53,9 @@ class Job:
 @dataclass(frozen=True)
 class Written:
     """The manifest's entry and what each bucket says of its columns."""
+
+    # For engines whose results travel as JSON.
+    __pydantic_config__: ClassVar = ConfigDict(ser_json_bytes="base64", val_json_bytes="base64")
 
     shard: Shard
     states: tuple[bytes, ...]

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from components.shard_data import gather
+from components.shard_data import gather, produce
 from components.shard_data import shard as step
 from components.shard_data.options import ShardOptions
 from tests.components.shard_data.made import make, make_text, rows, write
@@ -48,14 +48,12 @@ def test_bytes_depend_neither_on_pieces_nor_on_processes(
         write(tmp_path / f"in/{i}.csv", _table(i * 900, (i + 1) * 900))
     made = []
     for name, piece, processes in (("a", 1 << 20, 1), ("b", 5000, 2), ("c", 700, 4)):
-        monkeypatch.setattr(step, "_LARGEST_PIECE", piece)
+        monkeypatch.setattr(produce, "_LARGEST_PIECE", piece)
         make(tmp_path, tmp_path / "in", output=str(tmp_path / name), split=SPLIT,
              processes=processes, **options)  # fmt: skip
         made.append(_files(tmp_path / name))
     assert made[0] == made[1] == made[2]
-    assert rows(tmp_path / "c")["text"][:2] == [
-        f"a\n{i}" for i in rows(tmp_path / "c")["id"][:2]
-    ]
+    assert rows(tmp_path / "c")["text"][:2] == [f"a\n{i}" for i in rows(tmp_path / "c")["id"][:2]]
 
 
 def test_files_may_be_called_and_listed_otherwise(tmp_path: Path) -> None:
@@ -72,9 +70,7 @@ def test_files_may_be_called_and_listed_otherwise(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("compression", ["zlib", "zstd"])
 @pytest.mark.parametrize("layout", ["blocks", "rows"])
-def test_packed_shards_hold_the_same_rows(
-    tmp_path: Path, compression: str, layout: str
-) -> None:
+def test_packed_shards_hold_the_same_rows(tmp_path: Path, compression: str, layout: str) -> None:
     text = _table(0, 500)
     make_text(tmp_path, text, output=str(tmp_path / "plain"), layout=layout)
     make_text(tmp_path, text, compression=compression, layout=layout, verify=True)
@@ -102,8 +98,9 @@ _KILLED = """
 import os, signal, sys
 from components.shard_data.phases import scan
 from components.shard_data.options import ShardOptions
-from components.shard_data import shard as step
-step._LARGEST_PIECE = 2000
+from components.shard_data import produce
+from components.shard_data import produce, shard as step
+produce._LARGEST_PIECE = 2000
 read = scan.run
 def run(job):
     if job.number == 7:
@@ -128,7 +125,7 @@ def test_a_killed_run_leaves_no_dataset_and_is_taken_up(
     left = sorted((tmp_path / ".out.partial/scan").glob("*.json"))
     assert len(left) == 7
     before = [path.stat().st_mtime_ns for path in left]
-    monkeypatch.setattr(step, "_LARGEST_PIECE", 2000)
+    monkeypatch.setattr(produce, "_LARGEST_PIECE", 2000)
     read: list[int] = []
     scanned = gather.scan._scan
     monkeypatch.setattr(
