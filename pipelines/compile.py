@@ -19,7 +19,8 @@ HELP = "write a pipeline or a component as YAML"
 
 PIPELINES = ("train_evaluate_export",)
 COMPONENTS = (
-    "shard_data", "train_model", "evaluate_model", "export_model", "register_model", "deploy_model",
+    "shard_data", "validate_data", "train_model", "evaluate_model", "export_model",
+    "register_model", "deploy_model",
 )  # fmt: skip
 
 

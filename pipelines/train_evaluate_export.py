@@ -1,4 +1,6 @@
-"""The pipeline: shard → train → evaluate → export, the last only if the evaluation passes.
+"""The pipeline: shard → validate → train → evaluate → export.
+
+It ends before training if the data is blocked, and exports only if the evaluation passes.
 
 `build` makes it for one target; the DAG is the same for all, but for what a target adds after the
 export.
@@ -16,6 +18,7 @@ from components.export_model.component import export_model
 from components.image import with_image
 from components.shard_data.component import shard_data
 from components.train_model.component import train_model
+from components.validate_data.component import validate_data
 from pipelines.targets import Target
 
 NAME = "train-evaluate-export"
@@ -36,9 +39,9 @@ def with_fixed(function: Callable[..., None], name: str, value: Any) -> Callable
 
 def build(target: Target, *, image: str, workers: int) -> Any:
     """Returns the pipeline, its steps running in `image`; `workers` is the parameter's default."""
-    shard, train, evaluate, export = (
+    shard, validate, train, evaluate, export = (
         with_image(component, image)
-        for component in (shard_data, train_model, evaluate_model, export_model)
+        for component in (shard_data, validate_data, train_model, evaluate_model, export_model)
     )
 
     def pipeline(
@@ -51,6 +54,10 @@ def build(target: Target, *, image: str, workers: int) -> Any:
         label_kind: str = "",
         seed: int = 0,
         shard_options: dict[str, Any] = {},
+        baseline: str = "",
+        baseline_run: str = "",
+        validate_rules: list[str] = [],
+        require_valid: bool = True,
         task: str = "tabular",
         workers: int = workers,
         steps: int = 0,
@@ -73,6 +80,10 @@ def build(target: Target, *, image: str, workers: int) -> Any:
             label_kind: binary, multiclass or regression; empty: by the values.
             seed: of the split and the shuffle.
             shard_options: the other options of `castell shard`.
+            baseline: URI of a dataset that the data is compared with before training.
+            baseline_run: URI of a run instead, whose training data it is compared with.
+            validate_rules: changes of the rules of `castell validate`, such as "missing<=0.1".
+            require_valid: end the pipeline before training if a rule that blocks is broken.
             task: tabular, or your own as pkg.module:Class.
             workers: workers that train together.
             steps: optimizer steps in all; 0: by epochs.
@@ -90,6 +101,12 @@ def build(target: Target, *, image: str, workers: int) -> Any:
         target.reach(sharded)
         dataset = sharded.outputs["dataset"]
 
+        validated = validate(
+            dataset=dataset, baseline=baseline, run=baseline_run, rules=validate_rules,
+            fail=require_valid,
+        ).set_display_name("Validate")  # fmt: skip
+        target.reach(validated)
+
         training = target.train(
             train,
             {
@@ -97,6 +114,7 @@ def build(target: Target, *, image: str, workers: int) -> Any:
                 "epochs": epochs, "config": config,
             },
         ).set_display_name("Train")  # fmt: skip
+        training.after(validated)
         run = training.outputs["run"]
 
         evaluated = evaluate(
@@ -111,5 +129,7 @@ def build(target: Target, *, image: str, workers: int) -> Any:
     if target.fixed_workers is not None:
         function = with_fixed(pipeline, "workers", target.fixed_workers)
     return dsl.pipeline(
-        function, name=NAME, description="Shard, train, evaluate; export if the verdict passes."
+        function,
+        name=NAME,
+        description="Shard, validate, train, evaluate; export if the verdict passes.",
     )

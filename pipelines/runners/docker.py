@@ -44,6 +44,8 @@ _MEANINGS = {
 }
 # The client passes on those of requests, which are OSErrors.
 _ENGINE_FAULTS = (DockerException, OSError)
+# Parameters of a pipeline that may name a directory of this machine, beside its sources.
+_DIRECTORIES = ("baseline", "baseline_run")
 
 
 class Docker:
@@ -146,7 +148,8 @@ def runner(arguments: Mapping[str, Any], images: Iterable[str], workdir: Path) -
     Raises:
       UsageError: no engine answers, an image is not to be had, or a source is not there.
     """
-    return Docker([str(source) for source in arguments.get("sources", ())], images, workdir)
+    given = [*arguments.get("sources", ()), *(arguments.get(name) for name in _DIRECTORIES)]
+    return Docker([str(path) for path in given if path], images, workdir)
 
 
 def _find(client: Any, image: str) -> None:

@@ -8,10 +8,12 @@ from typing import Any
 
 import pytest
 
+from components.shard_data.options import ShardOptions
+from components.shard_data.shard import shard
 from pipelines.compile import compile_to
-from pipelines.run import Finished, run_compiled
+from pipelines.run import Finished, StepFailed, run_compiled
 
-STEPS = ("shard-data", "train-model", "evaluate-model", "export-model")
+STEPS = ("shard-data", "validate-data", "train-model", "evaluate-model", "export-model")
 
 
 @pytest.fixture(scope="module")
@@ -62,6 +64,10 @@ def test_a_good_model_is_exported_from_two_workers(
 
     dataset = metadata(finished, "shard-data")["dataset"]
     assert (dataset["rows"], dataset["label_kind"]) == (3000, "binary")
+    validated = metadata(finished, "validate-data")
+    assert validated["validation"]["passed"]
+    assert validated["metrics"]["blocked"] == 0
+    assert finished.artifact("validate-data", "report").read_text().startswith("<!DOCTYPE html>")
     trained = metadata(finished, "train-model")["run"]
     assert (trained["step"], trained["replicas"]) == (120, 2)
     assert trained["dataset_fingerprint"] == dataset["fingerprint"]
@@ -76,9 +82,26 @@ def test_a_good_model_is_exported_from_two_workers(
     assert all(f"▸ {step}" in out for step in STEPS)
 
 
+@pytest.mark.timeout(100)
+def test_data_unlike_its_baseline_is_not_trained_on(table: Path, tmp_path: Path) -> None:
+    lines = table.read_text().splitlines()
+    shifted = [f"{i % 97},{line.partition(',')[2]}" for i, line in enumerate(lines[1:])]
+    other = tmp_path / "other.csv"
+    other.write_text("\n".join([lines[0], *shifted]) + "\n")
+    baseline = str(tmp_path / "baseline")
+    shard(ShardOptions.parse({"sources": [str(other)], "output": baseline, "label": "y"}))
+    with pytest.raises(
+        StepFailed, match=r"validate-data failed: .* does not pass: .*, x"
+    ) as caught:
+        run(table, tmp_path, baseline=baseline, validate_rules=["schema=warn"])
+    assert caught.value.exit_code == 2
+    assert list((tmp_path / "runs").glob("*/validate-data/validation/validation.html"))
+    assert not list((tmp_path / "runs").glob("*/train-model"))
+
+
 @pytest.mark.timeout(200)
 def test_a_model_that_fails_its_threshold_is_not_exported(table: Path, tmp_path: Path) -> None:
     finished = run(table, tmp_path, steps=20, thresholds=["auc>=0.999"])
-    assert finished.steps == STEPS[:3]
+    assert finished.steps == STEPS[:-1]
     assert not metadata(finished, "evaluate-model")["evaluation"]["passed"]
     assert not finished.artifact("export-model", "model").exists()

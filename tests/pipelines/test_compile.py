@@ -12,7 +12,7 @@ from trainer.errors import UsageError
 
 PIPELINE = "train_evaluate_export"
 # The components that it always has.
-STEPS = ("shard_data", "train_model", "evaluate_model", "export_model")
+STEPS = ("shard_data", "validate_data", "train_model", "evaluate_model", "export_model")
 
 
 @pytest.mark.parametrize("target", ir.TARGETS)
@@ -31,7 +31,7 @@ def test_the_pipeline_is_valid_for_every_target(target: str) -> None:
 @pytest.mark.parametrize("target", ir.TARGETS)
 def test_export_waits_for_the_verdict(target: str) -> None:
     spec = ir.pipeline_spec(ir.document(PIPELINE, target))
-    steps = {"shard-data", "train-model", "evaluate-model", "condition-1"}
+    steps = {"shard-data", "validate-data", "train-model", "evaluate-model", "condition-1"}
     assert set(spec.root.dag.tasks) == steps
     condition = spec.root.dag.tasks["condition-1"]
     assert list(condition.dependent_tasks) == ["evaluate-model", "shard-data", "train-model"]
@@ -39,6 +39,13 @@ def test_export_waits_for_the_verdict(target: str) -> None:
         "['pipelinechannel--evaluate-model-Output'] == true"
     )
     assert set(spec.components["comp-condition-1"].dag.tasks) == {"export-model"}
+
+
+@pytest.mark.parametrize("target", ir.TARGETS)
+def test_training_waits_for_the_data_to_be_validated(target: str) -> None:
+    tasks = ir.pipeline_spec(ir.document(PIPELINE, target)).root.dag.tasks
+    assert list(tasks["validate-data"].dependent_tasks) == ["shard-data"]
+    assert sorted(tasks["train-model"].dependent_tasks) == ["shard-data", "validate-data"]
 
 
 @pytest.mark.parametrize("target", ["kfp", "vertex"])
@@ -51,11 +58,12 @@ def test_targets_differ_in_the_training_step_and_the_way_to_the_sources_alone(ta
         assert given.pop("workers")
         for name in ("image", "kubernetes"):  # of the pods that the step makes
             assert (given.pop(name, None) is None) == (document is local or target == "vertex")
-        # Where the sources are, if that is the cluster's own store.
-        shard = document["deploymentSpec"]["executors"]["exec-shard-data"]["container"]
-        reach = {one["name"] for one in shard.pop("env", [])}
-        own = document is other and target == "kfp"
-        assert reach == ({"AWS_ENDPOINT_URL", "AWS_DEFAULT_REGION"} if own else set())
+        # Where sources and baselines are, if that is the cluster's own store.
+        for step in ("exec-shard-data", "exec-validate-data"):
+            container = document["deploymentSpec"]["executors"][step]["container"]
+            reach = {one["name"] for one in container.pop("env", [])}
+            own = document is other and target == "kfp"
+            assert reach == ({"AWS_ENDPOINT_URL", "AWS_DEFAULT_REGION"} if own else set())
         # Known when it is compiled, or given to each run.
         workers = document["root"]["inputDefinitions"]["parameters"].pop("workers", None)
         assert (workers is None) == (document is other and target == "vertex")

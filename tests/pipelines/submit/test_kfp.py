@@ -215,7 +215,7 @@ def test_every_step_s_image_is_the_one_asked_for(kfp: Kfp) -> None:
     (asked,) = kfp.sent("POST", "/runs")
     spec = asked.body["pipeline_spec"]
     executors = spec.get("pipeline_spec", spec)["deploymentSpec"]["executors"]
-    assert len(executors) == 4
+    assert len(executors) == 5
     assert {e["container"]["image"] for e in executors.values()} == {os.environ["CASTELL_IMAGE"]}
 
 
