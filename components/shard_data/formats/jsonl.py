@@ -13,6 +13,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 from pyarrow import json as arrow_json
 
@@ -29,7 +30,6 @@ _LONGEST_RECORD = 1 << 28
 _LONG_NUMBER = re.compile(rb"(?<![.\d])\d{16}")
 # pyarrow's parser overruns the stack where an object is nested some thousand times.
 _MOST_BRACKETS = 256
-_BRACKETS = np.frombuffer(b"[{", np.uint8)
 
 
 def cut(whole: Piece, options: ShardOptions, piece_bytes: int) -> list[Piece]:
@@ -115,13 +115,22 @@ def _is_simple(text: bytes) -> bool:
         or not stripped.startswith(b"{")
         or not stripped.endswith(b"}")
         or stripped.count(b"}\n{") != stripped.count(b"\n")
-        or _LONG_NUMBER.search(text)
     ):
         return False
     data = np.frombuffer(text, np.uint8)
-    opening = np.flatnonzero(np.isin(data, _BRACKETS))
+    if _has_long_run(data) and _LONG_NUMBER.search(text):
+        return False
+    opening = np.flatnonzero((data == ord("[")) | (data == ord("{")))
     ends = np.flatnonzero(data == ord("\n"))
     return bool(np.bincount(np.searchsorted(ends, opening)).max() <= _MOST_BRACKETS)
+
+
+def _has_long_run(data: npt.NDArray[np.uint8]) -> bool:
+    """Whether 16 digits follow each other somewhere; ten times as fast as the expression."""
+    run = data - np.uint8(ord("0")) < 10  # other bytes wrap around
+    for length in (1, 2, 4, 8):
+        run = run[:-length] & run[length:]
+    return bool(run.any())
 
 
 def _count(text: bytes) -> int:
