@@ -56,6 +56,7 @@ def test_the_faces_need_nothing_but_kfp_to_be_imported() -> None:
     code = """
 import sys
 from components.shard_data.component import shard_data
+from components.validate_data.component import validate_data
 from components.train_model.component import train_model
 from components.evaluate_model.component import evaluate_model
 from components.export_model.component import export_model

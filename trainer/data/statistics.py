@@ -8,8 +8,6 @@ from pydantic import BaseModel, ConfigDict
 MOST_COUNTED = 1000
 # Enough for every dictionary, and for embeddings of longer vocabularies.
 LARGEST_VOCABULARY = 10_000
-# Of so many words the counts are kept in splits too large to count them all.
-FREQUENT = 16_384
 # Shares of the values at which `cumulative` has a point: closer together at both ends.
 LEVELS = (
     *(0.0, 0.001, 0.01, 0.02),
@@ -43,8 +41,9 @@ class FeatureStatistics(BaseModel):
     is no UTF-8 or longer than 256 bytes on average, there is no `distinct` and no `vocabulary`.
 
     All figures are exact but those that `approximate` names. In splits of more than a million rows
-    `quantiles` and `cumulative` may be off by 1/4096 of the values in rank, `distinct` by a
-    standard error of 1.6 %, and `vocabulary` may count a word up to 1/16,384 of the values too low.
+    `quantiles` and `cumulative` may be off by 1/512 of the values in rank, `distinct` by a standard
+    error of 1.6 %, and `vocabulary` may count a word up to 1/512 of the values too low: at worst,
+    where a split is written in 512 parts or more; by 1/4096 up to 64 parts.
     """
 
     model_config = ConfigDict(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from components.shard_data.figures import codes, numbers, texts
-from components.shard_data.figures.state import MOST_KEPT, Part, State, pack, unpack
+from components.shard_data.figures.state import Part, State, apart, pack, unpack
 from trainer.data.blocks import Column, missing
 from trainer.data.manifest import Feature
 from trainer.data.statistics import FeatureStatistics, SplitStatistics
@@ -27,11 +27,11 @@ def collect(
       rows: n.
       ranges: smallest and largest value of each numeric column over all splits, so that all have
         histograms on the same edges; a column that is not there has no value in any row.
-      split_rows: rows of all shards of the split; up to `MOST_KEPT` its figures are exact. None:
-        there is no other shard.
+      split_rows: rows of all shards of the split; up to `state.MOST_KEPT` its figures are exact.
+        None: there is no other shard.
     """
-    keep = (rows if split_rows is None else split_rows) <= MOST_KEPT
-    parts = [_part(f, columns[f.name], ranges.get(f.name), keep=keep) for f in features]
+    most = apart(rows, rows if split_rows is None else split_rows)
+    parts = [_part(f, columns[f.name], ranges.get(f.name), most) for f in features]
     return pack(rows, parts)
 
 
@@ -48,7 +48,7 @@ def merge(features: Sequence[Feature], states: Sequence[State]) -> SplitStatisti
 
 
 def _part(
-    feature: Feature, column: Column, limits: tuple[float, float] | None, *, keep: bool
+    feature: Feature, column: Column, limits: tuple[float, float] | None, most: int | None
 ) -> Part:
     absent = missing(feature, column)
     values = column.values
@@ -59,8 +59,8 @@ def _part(
     if feature.dictionary is not None:
         return codes.part(values, count, lost, len(feature.dictionary))
     if feature.dtype == "string":
-        return texts.part(values, count, lost, keep=keep)
-    return numbers.part(values, count, lost, limits, keep=keep)
+        return texts.part(values, count, lost, most)
+    return numbers.part(values, count, lost, limits, most)
 
 
 def _figures(feature: Feature, parts: Sequence[Part]) -> FeatureStatistics:

@@ -19,7 +19,8 @@ def sketch(values: Any) -> Array:
     from tfx_bsl.sketches import KmvSketch
 
     kmv = KmvSketch(HASHES)
-    kmv.AddValues(pa.array(values))
+    cells = pa.array(values)
+    kmv.AddValues(cells.cast(pa.binary()) if pa.types.is_large_binary(cells.type) else cells)
     return np.frombuffer(kmv.Serialize(), np.uint8)
 
 

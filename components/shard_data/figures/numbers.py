@@ -1,9 +1,9 @@
 """Numbers: moments, a histogram on edges that all splits share, and sorted values with how often.
 
 Each different value of a shard is kept with its count, so that quantiles, distinct values and the
-cumulative distribution are exact. Shards of a split beyond `MOST_KEPT` rows keep `MOST_APART`
-values of equal weight instead: each shard then misplaces a rank by at most 1/MOST_APART of its
-rows, and so does the split.
+cumulative distribution are exact. Shards of a split beyond `state.MOST_KEPT` rows keep some hundred
+values of equal weight instead (`state.apart`): each shard then misplaces a rank by at most one part
+in so many, and so does the split.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from components.shard_data.figures import distinct
-from components.shard_data.figures.state import MOST_APART, Array, Part
+from components.shard_data.figures.state import Array, Part
 from trainer.data.statistics import LARGE_SHARE, LEVELS, MOST_COUNTED, FeatureStatistics
 
 Floats = npt.NDArray[np.float64]
@@ -26,7 +26,11 @@ _QUANTILES = np.linspace(0, 1, 11)
 
 
 def part(
-    values: Array, count: int, missing: int, limits: tuple[float, float] | None, *, keep: bool
+    values: Array,
+    count: int,
+    missing: int,
+    limits: tuple[float, float] | None,
+    most: int | None,
 ) -> Part:
     """Returns what one shard says.
 
@@ -35,7 +39,7 @@ def part(
       count: rows that have a value.
       missing: rows that have none.
       limits: smallest and largest value over all splits; None: there is no value anywhere.
-      keep: keep every value however many they are.
+      most: how many different values are kept; None: all.
     """
     facts = {"count": count, "missing": missing, "values": len(values), "exact": True}
     if limits is None or not len(values):
@@ -51,11 +55,11 @@ def part(
         "edges": edges,
         "histogram": histogram(wide, np.cumsum(times), edges),
     }
-    if not keep and len(apart) > MOST_APART:
+    if most is not None and len(apart) > most:
         facts["exact"] = False
         arrays["sketch"] = distinct.sketch(apart)
-        # The smallest, then the last value of each of MOST_APART stretches of equal length.
-        ends = np.append(1, np.arange(1, MOST_APART + 1) * len(ordered) // MOST_APART)
+        # The smallest, then the last value of each of so many stretches of equal length.
+        ends = np.append(1, np.arange(1, most + 1) * len(ordered) // most)
         apart, times = ordered[ends - 1], np.diff(ends, prepend=0)
     arrays["apart"] = apart
     if len(apart) < len(ordered):  # else each is there once

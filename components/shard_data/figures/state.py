@@ -17,13 +17,22 @@ State = bytes
 
 # Up to so many rows a split, every value of a column is kept: figures are exact.
 MOST_KEPT = 1_000_000
-# Beyond it, so many different values of a shard are still told apart.
-MOST_APART = 4096
+# Beyond it, so many different values of a part are still told apart: fewer where there are many
+# parts, so that all states together stay small.
+_MOST_APART, _LEAST_APART = 4096, 512
+_ALL_APART = 1 << 18
 # The distinct values of larger ones are estimated from their smallest hashes; the standard error
 # is one over the root of how many are kept.
 HASHES = 4096
 
 _LENGTH = struct.Struct("<Q")
+
+
+def apart(rows: int, split_rows: int) -> int | None:
+    """Returns how many different values a part of a split keeps; None: all."""
+    if split_rows <= MOST_KEPT:
+        return None
+    return max(_LEAST_APART, min(_MOST_APART, _ALL_APART * rows // split_rows))
 
 
 @dataclass(frozen=True)

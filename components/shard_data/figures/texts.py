@@ -1,8 +1,9 @@
 """Text without a dictionary: words and how often they are there, or only how long the values are.
 
-Words are kept exactly up to `MOST_KEPT` rows a split; beyond it a shard of more than `MOST_APART`
-different ones keeps the most frequent (Misra-Gries) and an estimate of how many there are. What is
-no UTF-8 text, or long, is pictures and documents, not words: of it only the lengths are kept.
+Words are kept exactly up to `state.MOST_KEPT` rows a split; beyond it a shard keeps its most
+frequent ones (`state.apart`) and an estimate of how many there are: a word that it leaves out is
+there at most once in so many rows. What is no UTF-8 text, or long, is pictures and documents, not
+words: of it only the lengths are kept.
 """
 
 from __future__ import annotations
@@ -13,9 +14,8 @@ from typing import Any
 import numpy as np
 
 from components.shard_data.figures import distinct
-from components.shard_data.figures.state import MOST_APART, Array, Part
+from components.shard_data.figures.state import Array, Part
 from trainer.data.statistics import (
-    FREQUENT,
     LARGEST_VOCABULARY,
     FeatureStatistics,
     Lengths,
@@ -25,14 +25,14 @@ from trainer.data.statistics import (
 _LONG = 256
 
 
-def part(values: Array, count: int, missing: int, *, keep: bool) -> Part:
+def part(values: Array, count: int, missing: int, most: int | None) -> Part:
     """Returns what one shard says.
 
     Args:
       values: object array of bytes [values that are there].
       count: rows that have a value.
       missing: rows that have none.
-      keep: keep every different word however many they are.
+      most: how many different words are kept; None: all.
     """
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -51,13 +51,16 @@ def part(values: Array, count: int, missing: int, *, keep: bool) -> Part:
         return Part({**facts, "kept": "lengths"})
     counted = cells.value_counts()
     words, times = counted.field("values"), counted.field("counts")
-    if keep or len(words) <= MOST_APART:
+    if most is None or len(words) <= most:
         return Part(facts, _flat(words, times))
-    arrays = {
-        "frequent": _frequent(words, times),
-        "sketch": distinct.sketch(words.cast(pa.binary())),
-    }
-    return Part({**facts, "kept": "frequent"}, arrays)
+    chosen = _largest(times.to_numpy(), most)
+    arrays = _flat(words.take(chosen), times.take(chosen))
+    return Part({**facts, "kept": "frequent"}, {**arrays, "sketch": distinct.sketch(words)})
+
+
+def _largest(times: Array, most: int) -> Array:
+    """Places of the largest counts; of equal ones those that came first."""
+    return np.sort(np.argsort(-times, kind="stable")[:most])
 
 
 def _is_text(cells: Any) -> bool:
@@ -92,15 +95,6 @@ def _words(part: Part) -> Any:
     return pa.LargeBinaryArray.from_buffers(pa.large_binary(), len(ends), buffers)
 
 
-def _frequent(words: Any, times: Any) -> Array:
-    import pyarrow as pa
-    from tfx_bsl.sketches import MisraGriesSketch
-
-    sketch = MisraGriesSketch(FREQUENT)
-    sketch.AddValues(words.cast(pa.binary()), times.cast(pa.float32(), safe=False))
-    return np.frombuffer(sketch.Serialize(), np.uint8)
-
-
 def figures(parts: Sequence[Part]) -> FeatureStatistics:
     """Returns the figures of all shards together."""
     common: dict[str, Any] = {
@@ -118,25 +112,25 @@ def figures(parts: Sequence[Part]) -> FeatureStatistics:
     kept = {p.facts["kept"] for p in there}
     if "lengths" in kept:
         return FeatureStatistics(**common)
+    number, vocabulary = _counted(there)
     if kept == {"words"}:
-        number, vocabulary = _exact(there)
         return FeatureStatistics(**common, distinct=number, vocabulary=vocabulary)
     return FeatureStatistics(
         **common,
         distinct=distinct.estimate([_sketch(p) for p in there]),
-        vocabulary=_most_frequent(there),
+        vocabulary=vocabulary,
         approximate=("distinct", "vocabulary"),
     )
 
 
-def _exact(parts: Sequence[Part]) -> tuple[int, tuple[tuple[str, int], ...]]:
+def _counted(parts: Sequence[Part]) -> tuple[int, tuple[tuple[str, int], ...]]:
+    """Returns how many words are kept, and the most frequent of them."""
     import pyarrow as pa
 
     words = pa.chunked_array([_words(p) for p in parts]).combine_chunks()
-    times = np.concatenate([p.arrays["times"] for p in parts])
     coded = words.dictionary_encode()
     summed = np.zeros(len(coded.dictionary), np.int64)
-    np.add.at(summed, coded.indices.to_numpy(), times)
+    np.add.at(summed, coded.indices.to_numpy(), np.concatenate([p.arrays["times"] for p in parts]))
     return len(summed), _ranked(coded.dictionary, summed)
 
 
@@ -154,22 +148,5 @@ def _ranked(words: Any, times: Array) -> tuple[tuple[str, int], ...]:
 
 
 def _sketch(part: Part) -> Array:
-    import pyarrow as pa
-
     kept = part.arrays.get("sketch")
-    return distinct.sketch(_words(part).cast(pa.binary())) if kept is None else kept
-
-
-def _most_frequent(parts: Sequence[Part]) -> tuple[tuple[str, int], ...]:
-    import pyarrow as pa
-    from tfx_bsl.sketches import MisraGriesSketch
-
-    merged = MisraGriesSketch(FREQUENT)
-    for part in parts:
-        kept = part.arrays.get("frequent")
-        if kept is None:
-            kept = _frequent(_words(part), pa.array(part.arrays["times"]))
-        merged.Merge(MisraGriesSketch.Deserialize(kept.tobytes()))
-    found = merged.Estimate()
-    times = np.rint(found.field("counts").to_numpy()).astype(np.int64)
-    return _ranked(found.field("values"), times)
+    return distinct.sketch(_words(part)) if kept is None else kept

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from components.shard_data.figures import collect, collecting, merge, state
+from components.shard_data.figures import collect, merge, state
 from trainer.data.blocks import NULL_CODE, NULL_INT, Column
 from trainer.data.manifest import DType, Feature
 from trainer.data.statistics import FeatureStatistics
@@ -157,7 +157,7 @@ def test_a_state_is_the_same_bytes_again() -> None:
 def test_large_splits_are_within_the_bounds_that_the_file_promises(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(collecting, "MOST_KEPT", 1000)
+    monkeypatch.setattr(state, "MOST_KEPT", 1000)
     values = np.random.default_rng(5).lognormal(0, 2, 60_000).astype(np.float32)
     wide = np.sort(values.astype(np.float64))
     found = figures_of(feature("float32"), Column(values), 4, (wide[0], wide[-1]))
@@ -166,7 +166,7 @@ def test_large_splits_are_within_the_bounds_that_the_file_promises(
     assert found.quantiles is not None
     assert found.cumulative is not None
     assert (found.quantiles[0], found.quantiles[-1]) == (wide[0], wide[-1])
-    most = len(values) / state.MOST_APART + 2
+    most = len(values) / 4096 + 2
     for share, value in zip(np.linspace(0, 1, 11), found.quantiles, strict=True):
         assert abs(np.searchsorted(wide, value) - share * len(wide)) <= most
     for value, count in found.cumulative:
@@ -176,7 +176,7 @@ def test_large_splits_are_within_the_bounds_that_the_file_promises(
 
 
 def test_few_values_stay_exact_in_a_large_split(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(collecting, "MOST_KEPT", 1000)
+    monkeypatch.setattr(state, "MOST_KEPT", 1000)
     found = figures_of(feature("int64"), Column(NUMBERS["months"]), 3, (1, 12))
     assert found.approximate is None
     assert found.distinct == 12
@@ -186,7 +186,7 @@ def test_few_values_stay_exact_in_a_large_split(monkeypatch: pytest.MonkeyPatch)
 def test_the_most_frequent_words_of_a_large_split_are_found(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(collecting, "MOST_KEPT", 1000)
+    monkeypatch.setattr(state, "MOST_KEPT", 1000)
     rng = np.random.default_rng(6)
     numbers = np.where(rng.random(40_000) < 0.5, rng.integers(0, 5, 40_000), np.arange(40_000))
     texts = np.empty(len(numbers), object)
@@ -198,6 +198,19 @@ def test_the_most_frequent_words_of_a_large_split_are_found(
     assert set(top) == {f"w{n}" for n in range(5)}
     for word, count in top.items():
         exact = int((texts == word.encode()).sum())
-        assert exact - len(texts) / 16_384 - 1 <= count <= exact
+        assert exact - len(texts) / 4096 - 1 <= count <= exact
     exact = len(np.unique(numbers))
     assert abs((found.distinct or 0) - exact) < 4 * 0.016 * exact
+
+
+def test_states_of_many_parts_stay_small_and_within_their_bound(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(state, "MOST_KEPT", 1000)
+    monkeypatch.setattr(state, "_ALL_APART", 1 << 12)
+    values = np.random.default_rng(5).normal(0, 1, 60_000).astype(np.float32)
+    assert state.apart(3000, 60_000) == 512
+    found = figures_of(feature("float32"), Column(values), 20, (-6, 6))
+    assert found.cumulative is not None
+    for value, count in found.cumulative:
+        assert abs((values <= value).sum() - count) <= len(values) / 512 + 20
