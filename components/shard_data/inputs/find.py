@@ -1,6 +1,7 @@
 """Which files a SOURCE means.
 
-A source is a file, a glob or a directory (read recursively), local or any URL that fsspec knows.
+A source is a file, a glob or a directory (read recursively), local or any URL that fsspec knows, or
+a table of BigQuery.
 Names that begin with "." or "_" are ignored in directories and globs. What has images in it is one
 folder of images, and read as one.
 """
@@ -17,6 +18,7 @@ from urllib.parse import unquote
 from fsspec.core import url_to_fs
 
 from components.shard_data.formats.piece import Partitions
+from components.shard_data.inputs import bigquery
 from components.shard_data.inputs.kinds import is_image
 from trainer import files
 from trainer.errors import UsageError
@@ -65,6 +67,8 @@ def check_unchanged(found: Sequence[SourceFile]) -> None:
       UsageError: a file is gone, or another one than it was.
     """
     for file in found:
+        if file.path.startswith(bigquery.SCHEME):  # It is read as it was at a moment.
+            continue
         try:
             filesystem, root = url_to_fs(file.path)
             if file.images:
@@ -83,6 +87,8 @@ def check_unchanged(found: Sequence[SourceFile]) -> None:
 def _expand(source: str) -> list[SourceFile]:
     if not source.strip():
         raise UsageError("a source is empty text: name a file, a glob or a directory")
+    if source.startswith(bigquery.SCHEME):
+        return [SourceFile(bigquery.at_a_moment(source))]
     try:
         filesystem, root = url_to_fs(source)
         if filesystem.isfile(root):

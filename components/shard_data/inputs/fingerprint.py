@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from typing import Any
 
+from components.shard_data.inputs import bigquery
 from components.shard_data.inputs.find import SourceFile
 from trainer import files
 from trainer.errors import UsageError
@@ -22,6 +23,8 @@ def fingerprint(file: SourceFile, labels: str | None = None) -> dict[str, Any]:
     Raises:
       UsageError: it cannot be read.
     """
+    if file.path.startswith(bigquery.SCHEME):
+        return bigquery.fingerprint(file.path)
     if not file.images:
         return {"path": file.path, **_file(file.path)}
     digest, size = hashlib.sha256(), 0

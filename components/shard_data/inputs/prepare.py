@@ -18,7 +18,7 @@ from fsspec.core import url_to_fs
 from components.shard_data import formats
 from components.shard_data.formats import delimited, lines, parquet
 from components.shard_data.formats.piece import Piece
-from components.shard_data.inputs import labels, pictures, text, unpack
+from components.shard_data.inputs import bigquery, labels, pictures, text, unpack
 from components.shard_data.inputs.find import SourceFile
 from components.shard_data.inputs.kinds import HEAD_BYTES, format_of
 from components.shard_data.inputs.labels import Labels
@@ -45,6 +45,9 @@ def prepare(file: SourceFile, work: Path, options: ShardOptions, piece_bytes: in
         return formats.cut(whole, options, piece_bytes)
     if options.labels is not None:
         raise UsageError(f"--labels {options.labels}: {file.path} is no folder of images")
+    if file.path.startswith(bigquery.SCHEME):
+        tables = bigquery.fetch(file.path, folder)
+        return [piece for one in tables for piece in formats.cut(one, options, piece_bytes)]
     local = None if files.is_remote(file.path) else url_to_fs(file.path)[1]
     opener = partial(files.open_binary, file.path)
     pieces: list[Piece] = []
