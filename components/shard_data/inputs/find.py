@@ -9,6 +9,7 @@ folder of images, and read as one.
 from __future__ import annotations
 
 import hashlib
+import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -75,7 +76,7 @@ def check_unchanged(found: Sequence[SourceFile]) -> None:
                 below = _below(root, filesystem.find(root, detail=True))
                 stamp = _stamp_of_all({name: below.get(name, {}) for name in file.images})
             else:
-                stamp = _stamp(filesystem.info(root))
+                stamp = _stamp(_followed(root, filesystem.info(root)))
         except files.read_errors(ImportError, ValueError) as error:
             raise UsageError(f"source {file.path}: {files.reason(error)}") from None
         if stamp != file.stamp:
@@ -92,7 +93,7 @@ def _expand(source: str) -> list[SourceFile]:
     try:
         filesystem, root = url_to_fs(source)
         if filesystem.isfile(root):
-            return [_file(source, filesystem.info(root))]
+            return [_file(source, _followed(root, filesystem.info(root)))]
         is_folder = filesystem.isdir(root)
         if not is_folder and not re.search(r"[*?\[]", source):
             raise UsageError(f"no such source: {source}")
@@ -135,7 +136,15 @@ def _paths(file: SourceFile) -> list[str]:
 def _below(root: str, listing: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
     """Returns a listing by paths from `root` on, sorted."""
     start = len(root.rstrip("/")) + 1
-    return {path[start:]: entry for path, entry in sorted(listing.items())}
+    return {path[start:]: _followed(path, entry) for path, entry in sorted(listing.items())}
+
+
+def _followed(path: str, entry: dict[str, Any]) -> dict[str, Any]:
+    """Returns what a link leads to, if that is a file."""
+    if not entry.get("islink") or not os.path.isfile(path):
+        return entry
+    there = os.stat(path)
+    return {**entry, "type": "file", "size": there.st_size, "mtime": there.st_mtime}
 
 
 def _stamp_of_all(listed: dict[str, dict[str, Any]]) -> str:

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import gzip
 import os
+import threading
 from collections.abc import Iterator
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import fsspec
@@ -71,6 +75,36 @@ def test_a_source_that_changes_while_it_is_read_is_named(tmp_path: Path, images:
     path.unlink()
     with pytest.raises(UsageError, match="in"):
         inputs.check_unchanged(found)
+
+
+def test_links_are_the_files_that_they_lead_to(tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    (tmp_path / "a.csv").write_bytes(TEXT)
+    (tmp_path / "in/b.csv").symlink_to("../a.csv")
+    (tmp_path / "in/nowhere.csv").symlink_to("gone.csv")
+    (tmp_path / "in/round").symlink_to(".")
+    for source in ("in", "in/*.csv", "in/b.csv"):
+        found = inputs.find([str(tmp_path / source)])
+        assert [file.path for file in found] == [str(tmp_path / "in/b.csv")]
+        (tmp_path / "a.csv").write_bytes(TEXT + b"3,0\n")
+        with pytest.raises(UsageError, match="changed"):
+            inputs.check_unchanged(found)
+        (tmp_path / "a.csv").write_bytes(TEXT)
+
+
+def test_a_web_server_is_read(tmp_path: Path) -> None:
+    (tmp_path / "a b.csv.gz").write_bytes(gzip.compress(TEXT))
+    handler = partial(SimpleHTTPRequestHandler, directory=str(tmp_path))
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever).start()
+        url = f"http://127.0.0.1:{server.server_port}/a%20b.csv.gz"
+        assert reads.read(url, tmp_path / "work").columns["x"] == ["1", "2"]
+        (file,) = inputs.find([url])
+        inputs.check_unchanged([file])
+        assert inputs.fingerprint(file)["bytes"] == (tmp_path / "a b.csv.gz").stat().st_size
+        with pytest.raises(UsageError, match="no such source"):
+            inputs.find([f"http://127.0.0.1:{server.server_port}/gone.csv"])
+        server.shutdown()
 
 
 def test_a_file_that_must_not_be_read_is_named(tmp_path: Path) -> None:

@@ -10,14 +10,17 @@ import tracemalloc
 import zipfile
 import zlib
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
 from components.shard_data import inputs
+from components.shard_data.inputs import unpack
 from components.shard_data.options import ShardOptions
 from tests.components.shard_data.formats import reads
+from trainer import files
 from trainer.errors import UsageError
 
 TEXT = b"x,y\n" + b"1,0\n" * 1000
@@ -154,6 +157,9 @@ def test_a_full_disk_is_said(tmp_path: Path) -> None:
     (tmp_path / "a.csv.gz").write_bytes(PACK[".gz"](TEXT))
     with pytest.raises(UsageError, match=r"cannot unpack into /dev/full"):
         reads.read(tmp_path / "a.csv.gz", Path("/dev/full"))
+    stream = unpack.Stream("a", partial(files.open_binary, str(tmp_path / "a.csv.gz")), None)
+    with pytest.raises(UsageError, match=r"cannot unpack into /dev: No space left"):
+        unpack.copy(stream, Path("/dev/full"), unpack.as_it_is)
 
 
 def test_zlib_is_only_looked_for_in_records(tmp_path: Path) -> None:
