@@ -171,10 +171,12 @@ def _interpolated(expected: Expected, at: Floats) -> Floats:
         tally.add_counted(values, np.array([count for _, count in counted]))
         return tally.counts.astype(np.float64)
     values, counts = expected.points
-    low = expected.figures.min or 0.0
-    cumulated = np.interp(
-        at, np.concatenate(([low], values)), np.concatenate(([0], counts)), left=0
-    )
+    ends = np.array(expected.figures.histogram_edges or (), np.float64)
+    held = np.array(expected.figures.histogram_counts or (), np.int64)
+    known = np.concatenate((values, ends))
+    below = np.concatenate((counts, np.zeros(min(len(ends), 1), np.int64), np.cumsum(held)))
+    order = np.argsort(known, kind="stable")
+    cumulated = np.interp(at, known[order], np.maximum.accumulate(below[order]), left=0)
     return np.diff(cumulated, prepend=0, append=expected.total)
 
 

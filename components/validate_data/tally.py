@@ -70,9 +70,11 @@ class Sample:
 
     def add(self, ids: Ids, by: Array | None = None) -> None:
         """Takes the rows of values [m], whole rows at a time; `by`: how far out each is."""
+        if not len(ids):
+            return
         self.values += len(ids)
         self.rows += len(np.unique(ids))
-        if not len(ids) or (by is None and len(self._ids) >= MOST_IDS):
+        if by is None and len(self._ids) >= MOST_IDS:
             return
         by = np.zeros(len(ids)) if by is None else by
         all_ids, all_by = np.concatenate((self._ids, ids)), np.concatenate((self._by, by))
@@ -148,6 +150,7 @@ class WordTally:
         self.new = Sample()
         self.new_words: dict[str, int] = {}
         self._dictionary = feature.dictionary
+        self._value_set: Any = None
         self._places: Counts | None = None
         if self._dictionary is not None:
             place = {word: i for i, word in enumerate(self.known)}
@@ -175,8 +178,9 @@ class WordTally:
         import pyarrow as pa
         import pyarrow.compute as pc
 
-        known = pa.array([word.encode() for word in self.known], pa.large_binary())
-        found = pc.index_in(pa.array(values, pa.large_binary()), value_set=known)
+        if self._value_set is None:
+            self._value_set = pa.array([w.encode() for w in self.known], pa.large_binary())
+        found = pc.index_in(pa.array(values, pa.large_binary()), value_set=self._value_set)
         return pc.fill_null(found, -1).to_numpy().astype(np.int64)
 
     def _name(self, values: Array) -> None:
