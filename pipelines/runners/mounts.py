@@ -13,6 +13,7 @@ from fsspec.core import url_to_fs
 
 from components.shard_data import inputs
 from trainer.errors import UsageError
+from trainer.files import join
 
 # Without its own ones a container does not start, or its programs find nothing.
 _THE_IMAGES_OWN = {
@@ -37,7 +38,9 @@ def _is_local(source: str) -> bool:
 def _paths(source: str) -> Iterator[str]:
     path = url_to_fs(source)[1] if source.strip() else ""
     if not Path(path).is_dir() or not path:
-        yield from (url_to_fs(file.path)[1] for file in inputs.find([source]))
+        for file in inputs.find([source]):
+            paths = [join(file.path, name) for name in file.images] or [file.path]
+            yield from (url_to_fs(path)[1] for path in paths)
     elif str(Path(path).resolve()) in _THE_IMAGES_OWN or path in _THE_IMAGES_OWN:
         raise UsageError(
             f"source {source}: containers have a {path} of their own: name a directory below it, "

@@ -34,6 +34,8 @@ def test_the_files_of_a_glob_are_mounted_and_not_their_directory(
     assert mounted([str(tables)]) == [str(tables)]
     monkeypatch.chdir(tables)
     assert mounted(["*.csv"]) == both
+    (tables / "c.png").write_bytes(b"")
+    assert mounted(["*.png"]) == [str(tables / "c.png")]
 
 
 @pytest.mark.parametrize(

@@ -108,7 +108,7 @@ def _opened(piece: Piece) -> Iterator[parquet.ParquetFile]:
         with open(piece.path, "rb") as source:
             if not source.read(1):
                 raise UsageError(f"{piece.name} is empty: it has neither a header nor rows")
-        with parquet.ParquetFile(piece.path, memory_map=True) as file:
+        with parquet.ParquetFile(piece.path) as file:
             yield file
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         reason = str(error).splitlines()[0]

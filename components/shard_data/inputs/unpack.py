@@ -168,7 +168,7 @@ def _zstd(source: BinaryIO) -> Any:
 
 _DECOMPRESSORS: dict[bytes, Callable[[Any], Any]] = {
     rb"\x1f\x8b": lambda source: gzip.GzipFile(fileobj=source, mode="rb"),
-    rb"BZh[1-9]": bz2.BZ2File,
+    rb"BZh[1-9](?:1AY&SY|\x17rE8P\x90)": bz2.BZ2File,
     rb"\xfd7zXZ\x00": lzma.LZMAFile,
     rb"\x28\xb5\x2f\xfd": _zstd,
 }
