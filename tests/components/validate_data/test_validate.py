@@ -63,6 +63,15 @@ def test_a_column_scaled_in_5_percent_of_its_rows_is_caught_and_named_with_rows(
     assert 0.4 * len(rows) <= outside[0].rows <= 1.1 * len(rows) + 30
 
 
+def test_few_rows_are_enough_if_they_are_far_away(tmp_path: Path) -> None:
+    small = made(tmp_path / "small", columns(11, 300), split="train=1")
+    changed, rows = scaled(columns(12, 300), "uniform", 12)
+    (found,) = broken(judged(made(tmp_path / "bad", changed, split="train=1"), baseline=small),
+                      "out_of_range")  # fmt: skip
+    assert found.column == "uniform"
+    assert set(found.row_ids) <= rows
+
+
 @pytest.mark.parametrize("name", NUMBERS)
 def test_a_column_scaled_in_one_split_only_is_caught_without_a_baseline(
     tmp_path: Path, name: str
