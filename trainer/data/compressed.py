@@ -76,8 +76,8 @@ def unpacked(file: BinaryIO, compression: Compression | None) -> BinaryIO:
 
 @contextmanager
 def packing(
-    write: Callable[[bytes], object], compression: Compression | None
-) -> Iterator[Callable[[bytes], object]]:
+    write: Callable[[bytes | bytearray], object], compression: Compression | None
+) -> Iterator[Callable[[bytes | bytearray], object]]:
     """Gives a function that takes the records' bytes and hands them on to `write`, packed."""
     if compression is None:
         yield write

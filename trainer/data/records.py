@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import struct
 from collections.abc import Iterator
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import google_crc32c
 
@@ -26,20 +26,25 @@ class DamagedRecord(Exception):
     """The file ends inside a record or a checksum differs; the text says which and where."""
 
 
+def masked(crc: Any) -> Any:
+    """What TFRecord stores of a crc32c: one, or an array of uint32."""
+    return ((crc >> 15 | crc << 17) + _MASK_DELTA) & 0xFFFFFFFF
+
+
 def masked_crc(data: bytes) -> int:
     """The masked crc32c that TFRecord stores."""
-    crc = google_crc32c.value(data)
-    return ((crc >> 15 | crc << 17) + _MASK_DELTA) & 0xFFFFFFFF
+    return int(masked(google_crc32c.value(data)))
 
 
 def frame(payload: bytes) -> bytes:
     """One record as it stands in the file."""
-    return b"".join((_header(len(payload)), payload, _CRC.pack(masked_crc(payload))))
+    return b"".join((header(len(payload)), payload, _CRC.pack(masked_crc(payload))))
 
 
 # Records of one kind have few lengths.
 @functools.lru_cache(1 << 12)
-def _header(size: int) -> bytes:
+def header(size: int) -> bytes:
+    """What stands before a payload of `size` bytes."""
     length = struct.pack("<Q", size)
     return length + _CRC.pack(masked_crc(length))
 

@@ -1,18 +1,23 @@
-"""The records of a shard, in either layout."""
+"""The records of a shard, in either layout, framed as they stand in the file."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+import google_crc32c
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from components.shard_data.encoding import examples
 from trainer.data.blocks import Column, encode_block
 from trainer.data.manifest import Feature, Layout
+from trainer.data.records import frame, header, masked
 
-# Of layout `rows`: each distinct value is encoded once for all of them.
+# Of layout `rows`: what rows have in common is made once for all of them.
 _ROWS_AT_ONCE = 1 << 16
+_CRC_BYTES = 4
+_CRC_TO_COME = pa.scalar(bytes(_CRC_BYTES), pa.large_binary())
 
 
 def records(
@@ -21,16 +26,32 @@ def records(
     row_id: npt.NDArray[np.int64],
     layout: Layout,
     block_rows: int,
-) -> Iterator[bytes]:
-    """Yields the payloads of one shard whose rows, in order, are `columns`."""
+) -> Iterator[tuple[bytes | bytearray, int]]:
+    """Yields bytes of a shard whose rows, in order, are `columns`, and their number of records."""
     step = block_rows if layout == "blocks" else _ROWS_AT_ONCE
     for start in range(0, len(row_id), step):
         end = min(start + step, len(row_id))
         part = {feature.name: _slice(columns[feature.name], start, end) for feature in features}
         if layout == "rows":
-            yield from examples.encode(features, part, end - start)
+            yield _framed(examples.encode(features, part, end - start)), end - start
         else:
-            yield encode_block(features, part, row_id[start:end])
+            yield frame(encode_block(features, part, row_id[start:end])), 1
+
+
+def _framed(rows: examples.Encoded) -> bytearray:
+    """Returns what `frame` makes of each row, one after another."""
+    before = examples.by_size(rows.sizes, header)
+    whole = examples.joined([*before.parts, *rows.parts, _CRC_TO_COME])
+    data = whole.buffers()[2].to_pybytes()
+    ends = np.cumsum(before.sizes + rows.sizes + _CRC_BYTES) - _CRC_BYTES
+    checksum = google_crc32c.value
+    spans = zip((ends - rows.sizes).tolist(), ends.tolist(), strict=True)
+    crcs = np.array([checksum(data[start:end]) for start, end in spans], np.uint32)
+    framed = bytearray(data)
+    places = ends[:, None] + np.arange(_CRC_BYTES)
+    stored = masked(crcs).astype("<u4").view(np.uint8).reshape(-1, _CRC_BYTES)
+    np.frombuffer(framed, np.uint8)[places] = stored
+    return framed
 
 
 def _slice(column: Column, start: int, end: int) -> Column:

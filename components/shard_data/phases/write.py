@@ -71,7 +71,7 @@ def run(job: Job) -> Written:
     return Written(shard, tuple(states))
 
 
-def _records(job: Job, states: list[bytes]) -> Iterator[bytes]:
+def _records(job: Job, states: list[bytes]) -> Iterator[tuple[bytes | bytearray, int]]:
     """Yields the shard's records, a bucket after another; adds what each says to `states`."""
     content = job.content
     for number in job.place.buckets:

@@ -14,7 +14,7 @@ from google.protobuf import text_format
 from tensorflow_metadata.proto.v0 import schema_pb2
 
 from components.shard_data import verify
-from components.shard_data.encoding import files
+from components.shard_data.encoding import records
 from components.shard_data.shard import shard
 from tests.components.shard_data.made import examples, make, make_text, refused_text, rows, write
 from trainer.data.dataset import Dataset
@@ -190,7 +190,7 @@ def test_a_failure_while_writing_leaves_nothing(
     def full(*_: object) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr(files, "frame", full)
+    monkeypatch.setattr(records, "frame", full)
     with pytest.raises(UsageError, match=r"--output .*: No space left on device"):
         make_text(tmp_path, _table(100))
     assert [path.name for path in tmp_path.iterdir()] == ["a.csv"]

@@ -1,0 +1,1 @@
+"""What the benchmarks of sharding have in common."""
