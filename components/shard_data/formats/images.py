@@ -117,6 +117,7 @@ def _entries(piece: Piece) -> Iterator[Entry]:
 
 def _bytes(piece: Piece, name: str, path: str) -> bytes:
     try:
-        return Path(path).read_bytes()
+        with open(path, "rb") as file:
+            return file.read()
     except OSError as error:
         raise UsageError(f"cannot read {piece.name}/{name}: {error.strerror or error}") from None

@@ -8,7 +8,9 @@ a GIF or BMP: such images are stored as PNG, grey or RGB, eight bits.
 from __future__ import annotations
 
 import io
+import struct
 import warnings
+import zlib
 from typing import Any
 
 import numpy as np
@@ -26,6 +28,11 @@ _BEGINNINGS = {
 # Pillow's own limit: 256 MiB as RGB. A file of some kilobytes can claim any size.
 _MOST_PIXELS = (1 << 30) // 12
 _ORIENTATION = 0x0112
+# Where Pillow keeps what may say how a camera was held.
+_TURNS = ("exif", "Raw profile type exif", "xmp", "XML:com.adobe.xmp")
+# Length and name of a chunk of PNG; the checksum of the name and what follows comes behind it.
+_CHUNKS_OF_PNG = 8
+_CHUNK = struct.Struct(">I4s")
 _BITS_OF_PNG = 24
 _DEEP = 16
 
@@ -71,7 +78,7 @@ def _decoded(kind: str, data: bytes) -> Any:
 
     try:
         if kind == "PNG":
-            Image.open(io.BytesIO(data), formats=[kind]).verify()  # the checksums
+            _check_chunks(data)
         image = Image.open(io.BytesIO(data), formats=[kind])
         if image.width * image.height <= _MOST_PIXELS:
             getattr(image, "is_animated", False)  # looks for further frames, now or never
@@ -104,10 +111,26 @@ def _normal(kind: str, image: Any, data: bytes) -> tuple[Any, str]:
     if image.mode in ("RGBA", "LA", "PA", "La", "RGBa") or "transparency" in image.info:
         image = _on_white(image)
         reasons.append("laid on white where they are transparent")
-    return _grey_or_rgb(image), " and ".join(reasons)
+    return (_grey_or_rgb(image) if reasons else image), " and ".join(reasons)
+
+
+def _check_chunks(data: bytes) -> None:
+    """Raises ValueError unless the checksums of a PNG hold; Pillow looks at few of them."""
+    at = _CHUNKS_OF_PNG
+    name = b""
+    while name != b"IEND":
+        if len(data) < at + _CHUNK.size:
+            raise ValueError("cut off")
+        length, name = _CHUNK.unpack_from(data, at)
+        end = at + _CHUNK.size + length
+        if zlib.crc32(data[at + 4 : end]) != int.from_bytes(data[end : end + 4], "big"):
+            raise ValueError("a checksum differs")
+        at = end + 4
 
 
 def _orientation(image: Any) -> int:
+    if image.info.keys().isdisjoint(_TURNS):
+        return 1
     try:
         value = image.getexif().get(_ORIENTATION, 1)
         return value if isinstance(value, int) and value in range(1, 9) else 1

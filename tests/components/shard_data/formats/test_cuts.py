@@ -8,6 +8,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
@@ -81,8 +82,8 @@ def test_comments_are_the_same_however_text_is_cut(text: str) -> None:
 @settings(max_examples=200, deadline=None)
 def test_counting_quotes_gives_what_taking_fields_one_by_one_gives(text: str) -> None:
     data = text.encode()
-    spans = list(quotes._spans(data, ","))
-    found = quotes._quoted(data, ",").tolist()
+    spans = list(quotes.spans_one_by_one(data, ","))
+    found = np.stack(quotes.quoted(data, ","), axis=1).tolist()
     merged: list[list[int]] = []
     for begin, end in found:
         if merged and merged[-1][1] == begin:
