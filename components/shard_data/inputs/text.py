@@ -51,20 +51,24 @@ def without_comments(
     A line within a quoted field is none, nor are the first `skip_rows` lines.
     """
     sign = comment.encode()
-    pattern = re.compile(rb"(?<![^\r\n])" + re.escape(sign) + rb"[^\r\n]*")
+    pattern = re.compile(re.escape(sign) + rb"[^\r\n]*")
     all_lines = lines.split(_without_bom(chunks))
-    yield from itertools.islice(all_lines, skip_rows)
-    record = b""
+    out = record = b""
+    for out in itertools.islice(all_lines, skip_rows):
+        yield out
     for line in all_lines:
         if not record and line.startswith(sign):
-            yield pattern.sub(b"", line)
+            rest = pattern.sub(b"", line, count=1)
+            # A LF that is left of a comment must not become one with the CR before it.
+            out = b"\r" if out.endswith(b"\r") and rest == b"\n" else rest
         elif not record and b'"' not in line:
-            yield line
+            out = line
         else:
             record += line
-            if quotes.opened(record, delimiter) is None:
-                yield record
-                record = b""
+            if quotes.opened(record, delimiter) is not None:
+                continue
+            out, record = record, b""
+        yield out
     yield record
 
 
