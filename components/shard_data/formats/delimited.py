@@ -136,7 +136,7 @@ def _ends(whole: Piece, file: BinaryIO, start: int, delimiter: str, piece_bytes:
     ends: list[int] = []
     file.seek(start)
     at, held = start, b""
-    while more := file.read(piece_bytes):
+    while more := file.read(max(piece_bytes, len(held))):
         held += more
         if end := quotes.last_end(held, delimiter):
             at += end

@@ -43,7 +43,7 @@ def cut(whole: Piece, options: ShardOptions, piece_bytes: int) -> list[Piece]:
         at = start = len(codecs.BOM_UTF8) if file.read(3) == codecs.BOM_UTF8 else 0
         file.seek(start)
         held, blank = b"", True
-        while more := file.read(piece_bytes):
+        while more := file.read(max(piece_bytes, len(held))):
             blank = blank and not more.strip()
             held += more
             if end := held.rfind(b"\n") + 1:

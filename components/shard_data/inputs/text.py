@@ -53,23 +53,20 @@ def without_comments(
     sign = comment.encode()
     pattern = re.compile(re.escape(sign) + rb"[^\r\n]*")
     all_lines = lines.split(_without_bom(chunks))
-    out = record = b""
+    out, inside = b"", False
     for out in itertools.islice(all_lines, skip_rows):
         yield out
     for line in all_lines:
-        if not record and line.startswith(sign):
+        if not inside and line.startswith(sign):
             rest = pattern.sub(b"", line, count=1)
             # A LF that is left of a comment must not become one with the CR before it.
             out = b"\r" if out.endswith(b"\r") and rest == b"\n" else rest
-        elif not record and b'"' not in line:
-            out = line
         else:
-            record += line
-            if quotes.opened(record, delimiter) is not None:
-                continue
-            out, record = record, b""
+            out = line
+            if b'"' in line:
+                before = b'"' if inside else b""
+                inside = quotes.opened(before + line, delimiter) is not None
         yield out
-    yield record
 
 
 def _without_bom(chunks: Iterable[bytes]) -> Iterator[bytes]:
