@@ -15,12 +15,13 @@ TIMES = 20
 MEMORY = 256 << 20
 RUNS = 3
 _RUN = """
-import resource, sys
+import sys
 from components.shard_data.options import ShardOptions
 from components.shard_data.shard import shard
 shard(ShardOptions.parse({"sources": [sys.argv[1]], "output": sys.argv[2], "label": "arr_delay",
                           "drop_missing_label": True, "processes": 1, "memory": int(sys.argv[3])}))
-print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024)
+(peak,) = (line for line in open("/proc/self/status") if line.startswith("VmHWM"))
+print(int(peak.split()[1]) * 1024)
 """
 
 

@@ -114,6 +114,8 @@ class Manifest(_Frozen):
     seed: int
     split_rule: dict[str, Any]
     source: dict[str, Any]
+    # Rows of all sources, those that were left out too: where row numbers go on.
+    source_rows: int | None = None
     dropped: tuple[dict[str, Any], ...] = ()
     notes: tuple[str, ...] = ()
     # Chosen by a run, not by the data: how much a row counts.

@@ -60,9 +60,7 @@ def test_a_moment_that_is_missing_is_an_error(tmp_path: Path) -> None:
     assert "--split-time day: the column is missing in 1 rows" in refused_text(
         tmp_path, text, split_time="day"
     )
-    assert "is float32, not a date" in refused_text(
-        tmp_path, "x,y\n0.5,0\n1.5,1\n", split_time="x"
-    )
+    assert "is float32, not a date" in refused_text(tmp_path, "x,y\n0.5,0\n1.5,1\n", split_time="x")
 
 
 def test_a_column_may_name_the_splits(tmp_path: Path) -> None:
