@@ -28,7 +28,7 @@ def shard_data(
     """Turns tables into a dataset directory: shards, schema, statistics and a manifest.
 
     Args:
-        sources: files, directories or globs; CSV (also .gz, .zip) and Parquet.
+        sources: files, directories or globs: tables, JSON lines, Parquet, TFRecords, images.
         label: the column that is to be learned.
         dataset: the dataset directory.
         split: fractions by name.

@@ -53,8 +53,9 @@ class Texts:
 
     def first(self, chosen: Mask) -> tuple[str, int]:
         """Returns the first cell among the chosen texts, and its row."""
-        row = int(np.argmax(np.append(chosen, False)[self.codes]))
-        return self.distinct[int(self.codes[row])].as_py(), row
+        # Distinct texts stand in the order in which they first come up.
+        code = int(np.argmax(chosen))
+        return self.distinct[code].as_py(), int(np.argmax(self.codes == code))
 
     def spread(self, values: npt.NDArray[Any], null: object) -> npt.NDArray[Any]:
         """Returns the rows [n] of per-text values [distinct]."""
