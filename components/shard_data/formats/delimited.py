@@ -27,7 +27,7 @@ from components.shard_data.options import ShardOptions
 from trainer.errors import UsageError
 
 # A piece is one block of pyarrow's, which takes less than 2 GiB.
-_LONGEST_RECORD = 1 << 28
+_LONGEST_RECORD = 1 << 26
 _LONGEST_HEADER = 1 << 24
 _LONG_CELL_LINES = 10
 
@@ -146,9 +146,13 @@ def _ends(whole: Piece, file: BinaryIO, start: int, delimiter: str, piece_bytes:
             break
     if not held:
         return ends
-    if more or (quote := quotes.opened(held, delimiter)) is not None:
-        offset = at if more else at + int(quote or 0)
-        raise _never_ends(whole.name, 1 + lines.breaks_before(file, offset))
+    if more:
+        raise UsageError(
+            f"{whole.name}, line {1 + lines.breaks_before(file, at)}: a row of over "
+            f"{_LONGEST_RECORD >> 20} MiB: does a quoted field begin and never end?"
+        )
+    if (quote := quotes.opened(held, delimiter)) is not None:
+        raise _never_ends(whole.name, 1 + lines.breaks_before(file, at + quote))
     # What no line break ends belongs to the rows before it.
     return [*ends[:-1], at + len(held)]
 

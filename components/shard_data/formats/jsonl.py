@@ -25,7 +25,7 @@ from components.shard_data.formats.typed import flattened
 from components.shard_data.options import ShardOptions
 from trainer.errors import UsageError
 
-_LONGEST_RECORD = 1 << 28
+_LONGEST_RECORD = 1 << 26
 # Whole numbers of more digits may be beyond what a float holds, or int64; pyarrow rounds them.
 _LONG_NUMBER = re.compile(rb"(?<![.\d])\d{16}")
 # pyarrow's parser overruns the stack where an object is nested some thousand times.

@@ -36,15 +36,24 @@ def feeds_before(file: BinaryIO, end: int) -> int:
     return count
 
 
-def split(chunks: Iterable[bytes]) -> Iterator[bytes]:
-    """Yields lines with their ends."""
+def whole(chunks: Iterable[bytes]) -> Iterator[bytes]:
+    """Yields the same bytes in stretches that end where a line ends."""
     held: list[bytes] = []
     for chunk in chunks:
-        text = b"".join((*held, chunk)) if b"\n" in chunk or b"\r" in chunk else b""
-        whole = text[: max(text.rfind(b"\n"), text.rfind(b"\r", 0, -1)) + 1]
-        yield from (match[0] for match in _LINE.finditer(whole))
-        held = [text[len(whole) :]] if text else [*held, chunk]
-    yield from (match[0] for match in _LINE.finditer(b"".join(held)))
+        # After a CR at the very end, a LF may follow.
+        end = max(chunk.rfind(b"\n"), chunk.rfind(b"\r", 0, -1)) + 1
+        if end:
+            yield b"".join((*held, chunk[:end]))
+            held = []
+        held.append(chunk[end:])
+    if rest := b"".join(held):
+        yield rest
+
+
+def split(chunks: Iterable[bytes]) -> Iterator[bytes]:
+    """Yields lines with their ends."""
+    for stretch in whole(chunks):
+        yield from (match[0] for match in _LINE.finditer(stretch))
 
 
 def chunks_of(file: BinaryIO) -> Iterator[bytes]:

@@ -50,23 +50,54 @@ def without_comments(
 
     A line within a quoted field is none, nor are the first `skip_rows` lines.
     """
-    sign = comment.encode()
-    pattern = re.compile(re.escape(sign) + rb"[^\r\n]*")
-    all_lines = lines.split(_without_bom(chunks))
-    out, inside = b"", False
-    for out in itertools.islice(all_lines, skip_rows):
-        yield out
-    for line in all_lines:
-        if not inside and line.startswith(sign):
-            rest = pattern.sub(b"", line, count=1)
-            # A LF that is left of a comment must not become one with the CR before it.
-            out = b"\r" if out.endswith(b"\r") and rest == b"\n" else rest
-        else:
+    comments = _Comments(comment.encode(), delimiter)
+    for stretch in lines.whole(_without_bom(chunks)):
+        head = b""
+        if skip_rows:
+            skipped = list(itertools.islice(lines.split([stretch]), skip_rows))
+            skip_rows -= len(skipped)
+            head = b"".join(skipped)
+        yield head + comments.blanked(stretch[len(head) :], head)
+
+
+class _Comments:
+    """Blanks comments, one stretch of lines after another."""
+
+    def __init__(self, sign: bytes, delimiter: str) -> None:
+        self._sign = sign
+        self._delimiter = delimiter
+        self._pattern = re.compile(rb"(?<![^\r\n])" + re.escape(sign) + rb"[^\r\n]*")
+        self._inside = False
+        self._last = b""
+
+    def blanked(self, text: bytes, before: bytes) -> bytes:
+        """Returns lines, blanked; `before` are lines before them that never are."""
+        self._last = before or self._last
+        if b'"' in text or (not self._inside and self._sign in text):
+            text = b"".join(self._one_by_one(text)) if self._is_odd(text) else self._at_once(text)
+        self._last = text or self._last
+        return text
+
+    def _is_odd(self, text: bytes) -> bool:
+        """Whether a quote or the end of a line may decide what a comment is, and what it leaves."""
+        return b'"' in text or b"\r" + self._sign in self._last[-1:] + text
+
+    def _at_once(self, text: bytes) -> bytes:
+        return self._pattern.sub(b"", text)
+
+    def _one_by_one(self, text: bytes) -> Iterator[bytes]:
+        for line in lines.split([text]):
             out = line
-            if b'"' in line:
-                before = b'"' if inside else b""
-                inside = quotes.opened(before + line, delimiter) is not None
-        yield out
+            if not self._inside and line.startswith(self._sign):
+                out = self._pattern.sub(b"", line, count=1)
+                # A LF that is left of a comment must not become one with the CR before it.
+                if out == b"\n" and self._last.endswith(b"\r"):
+                    out = b"\r"
+            elif b'"' in line:
+                before = b'"' if self._inside else b""
+                self._inside = quotes.opened(before + line, self._delimiter) is not None
+            self._last = out
+            yield out
 
 
 def _without_bom(chunks: Iterable[bytes]) -> Iterator[bytes]:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from components.shard_data.formats import delimited
+from components.shard_data.formats import delimited, lines
 from components.shard_data.inputs import text
 from tests.components.shard_data.formats import reads
 from trainer.errors import UsageError
@@ -84,13 +84,31 @@ def test_transcoding_does_not_depend_on_how_bytes_come(letters: str, size: int) 
     assert b"".join(text.to_utf8("a", chunks, "utf-16")) == letters.encode()
 
 
+SIGNS = st.lists(st.sampled_from(['"', ",", "\n", "\r", "\r\n", "a", "#", "#b"]), max_size=40)
+
+
+@given(SIGNS.map("".join), st.integers(1, 6), st.integers(0, 2))
+def test_comments_do_not_depend_on_how_bytes_come(letters: str, size: int, skip: int) -> None:
+    data = letters.encode()
+    chunks = [data[i : i + size] for i in range(0, len(data), size)]
+    blanked = b"".join(text.without_comments(chunks, "#", skip, ","))
+    assert blanked == b"".join(text.without_comments([data], "#", skip, ","))
+    assert lines.breaks(blanked) == lines.breaks(data)
+    if '"' not in letters:
+        kept = [b"" if n >= skip and line.startswith(b"#") else line.rstrip(b"\r\n")
+                for n, line in enumerate(lines.split([data]))]  # fmt: skip
+        assert [line.rstrip(b"\r\n") for line in lines.split([blanked])] == (
+            kept if kept and (kept[-1] or data.endswith((b"\n", b"\r"))) else kept[:-1]
+        )
+
+
 def test_a_row_without_end_takes_no_endless_memory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(delimited, "_LONGEST_RECORD", 1000)
     monkeypatch.setattr(delimited, "_LONGEST_HEADER", 1000)
     rows = "1,0\n" * 1000
-    assert "line 2: a quoted field" in refusal(tmp_path, f'x,y\n"{rows}"\n', 100)
+    assert "line 2: a row of over" in refusal(tmp_path, f'x,y\n"{rows}"\n', 100)
     assert "line 1: a quoted field" in refusal(tmp_path, f'"x,y\n{rows}', 100)
 
 
