@@ -118,7 +118,7 @@ def _client(source: str) -> Any:
     except ImportError:
         raise UsageError(
             f"source {source}: BigQuery is read with google-cloud-bigquery-storage: "
-            "pip install 'castell[bigquery]'"
+            "pip install 'castell[components]'"
         ) from None
     with _told(source):
         address = os.environ.get(EMULATOR)

@@ -84,5 +84,5 @@ def test_without_the_client_it_is_said_what_to_install(monkeypatch: pytest.Monke
     monkeypatch.setitem(sys.modules, "google.cloud.bigquery_storage", None)
     monkeypatch.delattr("google.cloud.bigquery_storage", raising=False)
     (file,) = inputs.find([SOURCE])
-    with pytest.raises(UsageError, match=r"castell\[bigquery\]"):
+    with pytest.raises(UsageError, match=r"castell\[components\]"):
         inputs.fingerprint(file)
