@@ -33,7 +33,7 @@ def cut(whole: Piece, options: ShardOptions, piece_bytes: int) -> list[Piece]:
         sizes = [(len(batch), batch.get_total_buffer_size()) for batch in batches]
     return [
         replace(whole, group=group, start=start, end=end, first=not (group or start))
-        for group, start, end in ranges(sizes, piece_bytes, part=True)
+        for group, start, end in ranges(sizes, piece_bytes)
     ] or [replace(whole, start=0, end=0, first=True)]
 
 

@@ -75,7 +75,7 @@ def read(piece: Piece, options: ShardOptions) -> Read:
     with open(piece.path, "rb") as file:
         file.seek(piece.start)
         text = file.read(piece.end - piece.start)
-    return _at_once(piece, text) or json_rows.read(piece, text, options)
+    return _at_once(piece, text.replace(b"\r\n", b"\n")) or json_rows.read(piece, text, options)
 
 
 def place(piece: Piece, row: int, options: ShardOptions) -> str:

@@ -1,7 +1,8 @@
-"""Parquet: columns with their declared types. A piece is one row group or several.
+"""Parquet: columns with their declared types. A piece is a range of rows.
 
-A part of a row group cannot be read without what stands before it: a file with large ones is
-written as Arrow first, where it can.
+What stands before a part of a row group has to be decoded for it, too: in some parts that is
+cheaper than to wait for one process, in many it is not, and a file with such groups is written as
+Arrow first.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from components.shard_data.options import ShardOptions
 from trainer.errors import UsageError
 
 _BATCH_ROWS = 1 << 16
-_LARGE = 4
+_MOST_PARTS = 4
 
 
 def cut(whole: Piece, options: ShardOptions, piece_bytes: int) -> list[Piece]:
@@ -34,8 +35,8 @@ def cut(whole: Piece, options: ShardOptions, piece_bytes: int) -> list[Piece]:
     with _opened(whole) as file:
         sizes = _sizes(file)
     return [
-        replace(whole, group=group, start=start, end=end, first=not group)
-        for group, start, end in ranges(sizes, piece_bytes, part=False)
+        replace(whole, group=group, start=start, end=end, first=not (group or start))
+        for group, start, end in ranges(sizes, piece_bytes)
     ] or [replace(whole, start=0, end=0, first=True)]
 
 
@@ -46,7 +47,7 @@ def has_large_groups(whole: Piece, piece_bytes: int) -> bool:
       UsageError: the file is empty or damaged.
     """
     with _opened(whole) as file:
-        return any(size > _LARGE * piece_bytes for _, size in _sizes(file))
+        return any(size > _MOST_PARTS * piece_bytes for _, size in _sizes(file))
 
 
 def to_arrow(whole: Piece, target: Path) -> None:

@@ -41,15 +41,12 @@ def flattened(name: str, table: pa.Table, say: Findings) -> Columns:
     return columns
 
 
-def ranges(
-    sizes: Sequence[tuple[int, int]], piece_bytes: int, *, part: bool
-) -> Iterator[tuple[int, int, int]]:
+def ranges(sizes: Sequence[tuple[int, int]], piece_bytes: int) -> Iterator[tuple[int, int, int]]:
     """Yields (group, start, end) of pieces; rows are counted from the first one of the group.
 
     Args:
       sizes: rows and bytes of each group.
-      piece_bytes: small groups are taken together up to it.
-      part: whether larger ones are parted.
+      piece_bytes: small groups are taken together up to it, larger ones parted.
     """
     begin, rows, held = 0, 0, 0
     for group, (count, size) in enumerate(sizes):
@@ -58,7 +55,7 @@ def ranges(
             rows, held = 0, 0
         if not rows:
             begin = group
-        if part and size > piece_bytes and count > 1:
+        if size > piece_bytes and count > 1:
             parts = min(count, -(-size // piece_bytes))
             cuts = [count * i // parts for i in range(parts + 1)]
             yield from ((group, start, end) for start, end in itertools.pairwise(cuts))
