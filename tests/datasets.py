@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from trainer.data.blocks import NULL_INT, Column, encode_block, plan_storage
+from trainer.data.blocks import NULL_INT, Column, encode_block, pack, plan_storage
 from trainer.data.dataset import Dataset
 from trainer.data.manifest import Feature, Label, LabelKind, Manifest, Shard, Split
 from trainer.data.records import frame
@@ -113,10 +113,9 @@ def _write_shard(
     path = root / name
     path.parent.mkdir(parents=True, exist_ok=True)
     parts = [ids[i : i + block_rows] for i in range(0, len(ids), block_rows)]
-    data = b"".join(
-        frame(encode_block(features, {n: c.take(part) for n, c in columns.items()}, part))
-        for part in parts
-    )
+    rows = len(columns[features[0].name].values)
+    block = pack(features, columns, np.arange(rows))
+    data = b"".join(frame(encode_block(features, block.take(part))) for part in parts)
     path.write_bytes(data)
     digest = hashlib.sha256(data).hexdigest()
     return Shard(path=name, rows=len(ids), records=len(parts), bytes=len(data), sha256=digest)

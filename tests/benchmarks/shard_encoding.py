@@ -27,7 +27,7 @@ from components.shard_data.types.look import Place
 from components.shard_data.types.profile import LARGEST_DICTIONARY, Sum
 from tests.benchmarks.harness import Result, compare
 from tests.benchmarks.sharding import flights
-from trainer.data.blocks import plan_storage
+from trainer.data.blocks import pack, plan_storage
 from trainer.data.manifest import Feature, Layout
 
 BLOCK_ROWS = 1024
@@ -82,12 +82,11 @@ def _ours(
     features: tuple[Feature, ...], settled: Mapping[str, pa.Array], layout: Layout, root: Path
 ) -> None:
     rows = len(next(iter(settled.values())))
+    planned = plan_storage(features)
+    found = {f.name: columns.of_arrow(f, settled[f.name]) for f in planned}
     order = np.random.default_rng(0).permutation(rows)
-    if layout == "blocks":
-        features = plan_storage(features)
-    found = {f.name: columns.of_arrow(f, settled[f.name].take(pa.array(order))) for f in features}
-    payloads = records.records(features, found, order, layout, BLOCK_ROWS)
-    files.write(root, layout, rows, payloads)
+    block = pack(planned, found, np.arange(rows)).take(order)
+    files.write(root, layout, rows, records.records(planned, block, layout, BLOCK_ROWS))
 
 
 def _batch(table: pa.Table) -> pa.RecordBatch:

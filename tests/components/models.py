@@ -99,10 +99,7 @@ def recoded(source: Path, target: Path) -> Path:
                 for payload in read_records(file):
                     block = decode_block(dataset.manifest.features, payload)
                     block.packs["code"] = new_code[block.packs["code"].astype(np.int64)]
-                    columns = {f.name: block.column(f) for f in dataset.manifest.features}
-                    out.append(
-                        frame(encode_block(dataset.manifest.features, columns, block.row_id))
-                    )
+                    out.append(frame(encode_block(dataset.manifest.features, block)))
             (target / shard.path).write_bytes(b"".join(out))
 
     def edit(manifest: Any) -> None:

@@ -66,6 +66,14 @@ class Column:
         flat = np.repeat(starts - splits[:-1], lengths) + np.arange(splits[-1])
         return Column(self.values[flat], splits, valid)
 
+    def slice(self, start: int, end: int) -> Column:
+        """Returns rows start..end, without copies."""
+        valid = None if self.valid is None else self.valid[start:end]
+        if self.splits is None:
+            return Column(self.values[start:end], valid=valid)
+        splits = self.splits[start : end + 1]
+        return Column(self.values[splits[0] : splits[-1]], splits - splits[0], valid)
+
 
 def missing(feature: Feature, column: Column) -> npt.NDArray[np.bool_]:
     """Returns bool [n]: which rows are null."""
@@ -104,11 +112,11 @@ class Block:
         )
 
     def slice(self, start: int, end: int) -> Block:
-        """Returns rows start..end (views where possible)."""
-        if not self.loose:
-            packs = {key: pack[start:end] for key, pack in self.packs.items()}
-            return Block(self.row_id[start:end], packs)
-        return self.take(np.arange(start, min(end, self.rows)))
+        """Returns rows start..end, without copies."""
+        packs = {key: pack[start:end] for key, pack in self.packs.items()}
+        end = min(end, self.rows)
+        loose = {name: column.slice(start, end) for name, column in self.loose.items()}
+        return Block(self.row_id[start:end], packs, loose)
 
     def column(self, feature: Feature) -> Column:
         """Returns one column, packed or loose."""
@@ -191,12 +199,12 @@ def _packed(features: Sequence[Feature], key: str) -> list[Feature]:
     ]
 
 
-def encode_block(
+def pack(
     features: Sequence[Feature],
     columns: Mapping[str, Column],
     row_id: npt.NDArray[np.int64],
-) -> bytes:
-    """Returns the serialized record of n rows.
+) -> Block:
+    """Returns columns of n rows laid out as blocks hold them.
 
     Args:
       features: the manifest's columns, with storage planned.
@@ -204,28 +212,37 @@ def encode_block(
         without dictionary, int32 codes for those with one).
       row_id: int64 [n].
     """
+    packs: dict[str, Array] = {}
+    for key, dtype in PACKS.items():
+        members = _packed(features, key)
+        if members:
+            values = [columns[f.name].values for f in members]
+            packs[key] = np.stack(values, axis=1).astype(dtype, copy=False)
+    loose = {f.name: columns[f.name] for f in features if f.storage and f.storage.kind == "loose"}
+    return Block(row_id, packs, loose)
+
+
+def encode_block(features: Sequence[Feature], block: Block) -> bytes:
+    """Returns the serialized record of the rows of `block`, which `pack` has laid out."""
     example = Example()
     put = example.features.feature
-    put["rows"].int64_list.value.append(len(row_id))
+    put["rows"].int64_list.value.append(block.rows)
 
     def raw(key: str, values: Array, dtype: str) -> None:
         put[key].bytes_list.value.append(np.ascontiguousarray(values, dtype).tobytes())
 
-    raw("row_id", row_id, "<i8")
-    for key, dtype in PACKS.items():
-        members = _packed(features, key)
-        if not members:
-            continue
-        pack = np.stack([columns[f.name].values for f in members], axis=1)
-        if key == "int64" and any(f.nullable for f in members):
-            valid = pack != NULL_INT
+    raw("row_id", block.row_id, "<i8")
+    for key, values in block.packs.items():
+        if key == "int64" and any(f.nullable for f in _packed(features, key)):
+            valid = values != NULL_INT
             raw("int64_valid", valid, "u1")
-            pack = np.where(valid, pack, 0)
-        raw(key, pack, dtype.str)
+            raw(key, np.where(valid, values, 0), PACKS[key].str)
+        else:
+            raw(key, values, PACKS[key].str)
     for feature in features:
         if feature.storage is None or feature.storage.kind == "packed":
             continue
-        column = columns[feature.name]
+        column = block.loose[feature.name]
         if feature.dtype == "string":
             put[feature.storage.key].bytes_list.value.extend(column.values.ravel().tolist())
         else:

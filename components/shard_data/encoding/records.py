@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 import google_crc32c
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from components.shard_data.encoding import examples
-from trainer.data.blocks import Column, encode_block
+from trainer.data.blocks import Block, encode_block
 from trainer.data.manifest import Feature, Layout
 from trainer.data.records import frame, header, masked
 
@@ -21,21 +20,17 @@ _CRC_TO_COME = pa.scalar(bytes(_CRC_BYTES), pa.large_binary())
 
 
 def records(
-    features: Sequence[Feature],
-    columns: Mapping[str, Column],
-    row_id: npt.NDArray[np.int64],
-    layout: Layout,
-    block_rows: int,
+    features: Sequence[Feature], rows: Block, layout: Layout, block_rows: int
 ) -> Iterator[tuple[bytes | bytearray, int]]:
-    """Yields bytes of a shard whose rows, in order, are `columns`, and their number of records."""
+    """Yields bytes of a shard that has these rows, and their number of records."""
     step = block_rows if layout == "blocks" else _ROWS_AT_ONCE
-    for start in range(0, len(row_id), step):
-        end = min(start + step, len(row_id))
-        part = {feature.name: _slice(columns[feature.name], start, end) for feature in features}
-        if layout == "rows":
-            yield _framed(examples.encode(features, part, end - start)), end - start
+    for start in range(0, rows.rows, step):
+        part = rows.slice(start, start + step)
+        if layout == "blocks":
+            yield frame(encode_block(features, part)), 1
         else:
-            yield frame(encode_block(features, part, row_id[start:end])), 1
+            columns = {feature.name: part.column(feature) for feature in features}
+            yield _framed(examples.encode(features, columns, part.rows)), part.rows
 
 
 def _framed(rows: examples.Encoded) -> bytearray:
@@ -52,12 +47,3 @@ def _framed(rows: examples.Encoded) -> bytearray:
     stored = masked(crcs).astype("<u4").view(np.uint8).reshape(-1, _CRC_BYTES)
     np.frombuffer(framed, np.uint8)[places] = stored
     return framed
-
-
-def _slice(column: Column, start: int, end: int) -> Column:
-    """Rows start to end, without copies."""
-    valid = None if column.valid is None else column.valid[start:end]
-    if column.splits is None:
-        return Column(column.values[start:end], valid=valid)
-    splits = column.splits[start : end + 1]
-    return Column(column.values[splits[0] : splits[-1]], splits - splits[0], valid)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
@@ -14,9 +14,10 @@ from pydantic import ConfigDict
 
 from components.shard_data import figures, work
 from components.shard_data.arrange.placement import Place
-from components.shard_data.encoding import columns, files, records
+from components.shard_data.encoding import files, records
+from components.shard_data.encoding.columns import of_arrow, remapped
 from components.shard_data.work import Work
-from trainer.data.blocks import Column
+from trainer.data.blocks import Block, pack, plan_storage
 from trainer.data.compressed import Compression
 from trainer.data.manifest import Feature, Layout, Shard
 
@@ -74,34 +75,34 @@ def run(job: Job) -> Written:
 def _records(job: Job, states: list[bytes]) -> Iterator[tuple[bytes | bytearray, int]]:
     """Yields the shard's records, a bucket after another; adds what each says to `states`."""
     content = job.content
+    # Layout `rows` has no packs, but is put into order by them, too.
+    planned = plan_storage(content.features)
     for number in job.place.buckets:
-        found, row_id = _bucket(content, number)
-        yield from records.records(
-            content.features, found, row_id, content.layout, content.block_rows
-        )
+        rows = _bucket(content, planned, number)
+        yield from records.records(planned, rows, content.layout, content.block_rows)
+        columns = {feature.name: rows.column(feature) for feature in planned}
         states.append(
             figures.collect(
-                content.features, found, len(row_id), content.ranges,
+                planned, columns, rows.rows, content.ranges,
                 split_rows=content.split_rows[job.place.split],
             )
         )  # fmt: skip
 
 
-def _bucket(content: Content, number: int) -> tuple[dict[str, Column], npt.NDArray[np.int64]]:
-    """Returns the columns and row numbers of a bucket, in the order of their keys."""
+def _bucket(content: Content, planned: Sequence[Feature], number: int) -> Block:
+    """Returns the rows of a bucket, in the order of their keys."""
     table = pa.Table.from_batches(
         [
             work.read_batch(content.work.path("route", piece, ".arrow"), number)
             for piece in range(content.pieces)
         ]
     )
-    order = pa.array(np.argsort(table.column(work.KEY).to_numpy(), kind="stable"))
     found = {}
-    for feature in content.features:
-        array = _one(table.column(feature.name)).take(order)
-        column = columns.of_arrow(feature, array)
-        found[feature.name] = columns.remapped(column, content.renumbered.get(feature.name))
-    return found, _one(table.column(work.ROW_ID)).take(order).to_numpy()
+    for feature in planned:
+        column = of_arrow(feature, _one(table.column(feature.name)))
+        found[feature.name] = remapped(column, content.renumbered.get(feature.name))
+    rows = pack(planned, found, _one(table.column(work.ROW_ID)).to_numpy())
+    return rows.take(np.argsort(table.column(work.KEY).to_numpy(), kind="stable"))
 
 
 def _one(column: pa.ChunkedArray) -> pa.Array:

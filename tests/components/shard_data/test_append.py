@@ -71,7 +71,7 @@ def test_new_files_become_new_shards(tmp_path: Path, layout: str) -> None:
     assert manifest.feature("word").dictionary == ("w0", "w1", "w2", "w3", "w4")
     dataset = Dataset.open(str(tmp_path / "out"))
     assert dataset.split_statistics("train").rows == 1120
-    assert dataset.split_statistics("train").features["id"].max > 1000
+    assert (dataset.split_statistics("train").features["id"].max or 0) > 1000
     if layout == "blocks":
         found = {name: rows(tmp_path / "out", name) for name in manifest.splits}
         ids = sorted(i for part in found.values() for i in part["row_id"])

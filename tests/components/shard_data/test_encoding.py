@@ -21,7 +21,7 @@ from components.shard_data.types.decide import decide
 from components.shard_data.types.look import Place
 from components.shard_data.types.profile import LARGEST_DICTIONARY, Sum
 from tests.components.shard_data.made import make_text, rows
-from trainer.data.blocks import Column, decode_block, plan_storage
+from trainer.data.blocks import Column, decode_block, pack, plan_storage
 from trainer.data.example import Example
 from trainer.data.manifest import Feature
 from trainer.data.records import frame, read_records
@@ -116,7 +116,8 @@ def test_block_records_hold_the_same_values(
     count = len(table["é"])
     features = plan_storage([feature for feature, _ in settled.values()])
     columns = {name: column for name, (_, column) in settled.items()}
-    written = records.records(features, columns, np.arange(count) + 7, "blocks", size)
+    packed = pack(features, columns, np.arange(count) + 7)
+    written = records.records(features, packed, "blocks", size)
     file = io.BytesIO(b"".join(data for data, _ in written))
     blocks = [decode_block(features, payload) for payload in read_records(file)]
     assert [i for block in blocks for i in block.row_id] == list(range(7, count + 7))

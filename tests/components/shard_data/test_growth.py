@@ -13,9 +13,10 @@ from typing import Any
 
 import pytest
 
-from components.shard_data import gather, produce
+from components.shard_data import formats, produce
 from components.shard_data import shard as step
 from components.shard_data.options import ShardOptions
+from components.shard_data.phases import scan
 from tests.components.shard_data.made import make, make_text, rows, write
 from trainer.data.dataset import Dataset
 from trainer.data.rows import read_rows
@@ -127,10 +128,13 @@ def test_a_killed_run_leaves_no_dataset_and_is_taken_up(
     before = [path.stat().st_mtime_ns for path in left]
     monkeypatch.setattr(produce, "_LARGEST_PIECE", 2000)
     read: list[int] = []
-    scanned = gather.scan._scan
-    monkeypatch.setattr(
-        gather.scan, "_scan", lambda job, some: (read.append(job.number), scanned(job, some))[1]
-    )
+
+    def counted(job: scan.Job, piece: formats.Read) -> scan.Scanned:
+        read.append(job.number)
+        return scanned(job, piece)
+
+    scanned = scan._scan
+    monkeypatch.setattr(scan, "_scan", counted)
     told: list[str] = []
     step.shard(
         ShardOptions.parse({"sources": [str(source)], "output": str(out), "label": "y",

@@ -19,6 +19,7 @@ from trainer.data.blocks import (
     dealt,
     decode_block,
     encode_block,
+    pack,
     plan_storage,
 )
 from trainer.data.manifest import Feature
@@ -97,7 +98,7 @@ def test_rows_survive_encoding_and_every_way_of_moving_them(
     rows: list[dict[str, Any]], data: st.DataObject
 ) -> None:
     ids = np.arange(7, 7 + len(rows))
-    block = decode_block(FEATURES, encode_block(FEATURES, columns_of(rows), ids))
+    block = decode_block(FEATURES, encode_block(FEATURES, pack(FEATURES, columns_of(rows), ids)))
     assert_rows(block, rows)
     assert block.row_id.tolist() == ids.tolist()
     order = data.draw(st.permutations(range(len(rows))))
@@ -111,7 +112,9 @@ def test_rows_survive_encoding_and_every_way_of_moving_them(
 @settings(max_examples=30, deadline=None)
 @given(rows=st.lists(row, min_size=12, max_size=12))
 def test_lanes_are_dealt_to_the_steps_in_turns(rows: list[dict[str, Any]]) -> None:
-    block = decode_block(FEATURES, encode_block(FEATURES, columns_of(rows), np.arange(12)))
+    block = decode_block(
+        FEATURES, encode_block(FEATURES, pack(FEATURES, columns_of(rows), np.arange(12)))
+    )
     lanes = [block.slice(0, 6), block.slice(6, 12)]
     order = [0, 1, 6, 7, 2, 3, 8, 9, 4, 5, 10, 11]
     found = dealt(lanes, steps=3)
@@ -122,15 +125,15 @@ def test_lanes_are_dealt_to_the_steps_in_turns(rows: list[dict[str, Any]]) -> No
 @settings(max_examples=30, deadline=None)
 @given(rows=st.lists(row, min_size=1, max_size=5))
 def test_protobuf_reads_the_documented_keys(rows: list[dict[str, Any]]) -> None:
-    payload = encode_block(FEATURES, columns_of(rows), np.arange(len(rows)))
+    payload = encode_block(FEATURES, pack(FEATURES, columns_of(rows), np.arange(len(rows))))
     read = tf.train.Example.FromString(payload).features.feature
     assert read["rows"].int64_list.value == [len(rows)]
     assert list(read["bytes/text"].bytes_list.value) == [r["text"] for r in rows]
-    pack = np.frombuffer(read["int64"].bytes_list.value[0], "<i8").reshape(len(rows), 2)
+    values = np.frombuffer(read["int64"].bytes_list.value[0], "<i8").reshape(len(rows), 2)
     valid = np.frombuffer(read["int64_valid"].bytes_list.value[0], "u1").reshape(len(rows), 2)
     assert_array_equal(valid[:, 0], [r["i"] != NULL_INT for r in rows])
-    assert_array_equal(pack[:, 0], [0 if r["i"] == NULL_INT else r["i"] for r in rows])
-    assert_array_equal(pack[:, 1], [r["j"] for r in rows])
+    assert_array_equal(values[:, 0], [0 if r["i"] == NULL_INT else r["i"] for r in rows])
+    assert_array_equal(values[:, 1], [r["j"] for r in rows])
 
 
 def test_the_same_rows_make_the_same_bytes_and_tensorflow_reads_the_frame(tmp_path: Any) -> None:
@@ -138,8 +141,8 @@ def test_the_same_rows_make_the_same_bytes_and_tensorflow_reads_the_frame(tmp_pa
         {"f": 1.0, "i": 2, "j": 3, "code": 0, "text": b"x", "pair": (1.0, 2.0)}
         | {"many": [], "words": []}
     ]
-    payload = encode_block(FEATURES, columns_of(rows), np.arange(1))
-    assert payload == encode_block(FEATURES, columns_of(rows), np.arange(1))
+    payload = encode_block(FEATURES, pack(FEATURES, columns_of(rows), np.arange(1)))
+    assert payload == encode_block(FEATURES, pack(FEATURES, columns_of(rows), np.arange(1)))
     path = tmp_path / "one.tfrecord"
     path.write_bytes(frame(payload) + frame(b""))
     read = list(tf.data.TFRecordDataset(str(path)).as_numpy_iterator())

@@ -12,7 +12,7 @@ from typing import Any
 import keras
 import numpy as np
 
-from trainer.data.blocks import Column, encode_block, plan_storage
+from trainer.data.blocks import Column, encode_block, pack, plan_storage
 from trainer.data.dataset import Dataset
 from trainer.data.manifest import Feature, Label, LabelKind, Manifest, Shard, Split
 from trainer.data.records import frame
@@ -86,10 +86,9 @@ def _write(
     root: Path, name: str, features: tuple[Feature, ...], arrays: Mapping[str, Any], ids: Any
 ) -> Shard:
     parts = [ids[i : i + BLOCK_ROWS] for i in range(0, len(ids), BLOCK_ROWS)]
-    data = b"".join(
-        frame(encode_block(features, {k: Column(v[part]) for k, v in arrays.items()}, part))
-        for part in parts
-    )
+    columns = {name: Column(values) for name, values in arrays.items()}
+    block = pack(features, columns, np.arange(len(arrays[features[0].name])))
+    data = b"".join(frame(encode_block(features, block.take(part))) for part in parts)
     (root / name).write_bytes(data)
     digest = hashlib.sha256(data).hexdigest()
     return Shard(path=name, rows=len(ids), records=len(parts), bytes=len(data), sha256=digest)

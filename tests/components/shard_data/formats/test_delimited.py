@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from components.shard_data.formats import delimited, lines
@@ -78,6 +78,7 @@ def test_encodings_are_read_in_pieces(tmp_path: Path, encoding: str) -> None:
 
 
 @given(st.text(st.characters(codec="utf-8"), max_size=40), st.integers(1, 5))
+@settings(deadline=None)
 def test_transcoding_does_not_depend_on_how_bytes_come(letters: str, size: int) -> None:
     data = letters.encode("utf-16")
     chunks = [data[i : i + size] for i in range(0, len(data), size)]
@@ -88,6 +89,7 @@ SIGNS = st.lists(st.sampled_from(['"', ",", "\n", "\r", "\r\n", "a", "#", "#b"])
 
 
 @given(SIGNS.map("".join), st.integers(1, 6), st.integers(0, 2))
+@settings(deadline=None)
 def test_comments_do_not_depend_on_how_bytes_come(letters: str, size: int, skip: int) -> None:
     data = letters.encode()
     chunks = [data[i : i + size] for i in range(0, len(data), size)]

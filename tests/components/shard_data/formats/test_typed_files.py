@@ -66,6 +66,7 @@ def test_text_that_is_not_utf8_is_refused(tmp_path: Path) -> None:
             reads.read(tmp_path / name, tmp_path / "work")
 
 
+@pytest.mark.filterwarnings("ignore:Feather V1")
 def test_feather_of_version_1_is_refused(tmp_path: Path) -> None:
     (tmp_path / "a.feather").write_bytes(reads.as_feather(pa.table({"x": [1]}), version=1))
     with pytest.raises(UsageError, match="version 1: write it as version 2"):
