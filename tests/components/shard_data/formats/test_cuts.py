@@ -41,7 +41,7 @@ def _read(name: str, data: bytes, piece_bytes: int, **options: Any) -> Any:
 
 
 @given(SIGNS)
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_delimited_text_is_the_same_however_it_is_cut(text: str) -> None:
     data = f"x,y\n{text}".encode()
     options = {"max_bad_rows": 100}
@@ -51,7 +51,7 @@ def test_delimited_text_is_the_same_however_it_is_cut(text: str) -> None:
 
 
 @given(SIGNS)
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_delimited_text_is_what_pythons_reader_makes_of_it(text: str) -> None:
     lines = text.replace("\r\n", "\n").replace("\r", "\n")
     found = _read("a.csv", f"x,y\n{lines}".encode(), 7, max_bad_rows=100)
@@ -69,7 +69,7 @@ def test_delimited_text_is_what_pythons_reader_makes_of_it(text: str) -> None:
 
 
 @given(SIGNS)
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_comments_are_the_same_however_text_is_cut(text: str) -> None:
     data = f"x,y\n{text}".encode()
     options = {"max_bad_rows": 100, "comment": "#"}
