@@ -122,6 +122,7 @@ def lay_out(finished: Finished, output: Path) -> None:
     """Moves the artifacts to where a person looks for them, and removes the rest."""
     places = {
         "dataset": ("shard-data", "dataset"),
+        "validation.html": ("validate-data", "report"),
         "run": ("train-model", "run"),
         "evaluation.json": ("evaluate-model", "evaluation/evaluation.json"),
         "report.html": ("evaluate-model", "report"),

@@ -71,14 +71,15 @@ def test_the_artifacts_stand_where_a_person_looks(tmp_path: Path) -> None:
     root, output = tmp_path / "demo" / ".work" / "x", tmp_path / "demo"
     for file in (
         "shard-data/dataset/manifest.json", "train-model/run/config.json",
-        "evaluate-model/evaluation/evaluation.json", "evaluate-model/report",
+        "validate-data/report", "evaluate-model/evaluation/evaluation.json",
+        "evaluate-model/report",
         "export-model/model/saved_model.pb",
     ):  # fmt: skip
         (root / file).parent.mkdir(parents=True, exist_ok=True)
         (root / file).write_text('{"seed": 7, "data": "elsewhere"}')
     lay_out(Finished(root, ()), output)
     assert {p.name for p in output.iterdir()} == {
-        "dataset", "run", "evaluation.json", "report.html", "model",
+        "dataset", "validation.html", "run", "evaluation.json", "report.html", "model",
     }  # fmt: skip
     settings = json.loads((output / "run" / "config.json").read_text())
     assert settings == {
