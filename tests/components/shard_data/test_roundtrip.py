@@ -91,7 +91,7 @@ def test_any_table_comes_back(
         # Not Parquet: pyarrow 25 writes nulls of fixed-size lists, and cannot read them.
         source = root / "a.arrow"
         feather.write_feather(pa.table(arrays, names=list(cells)), source)
-        options = {"shards": min(shards, len(cells["y"])), "label_kind": "binary"}
+        options: dict[str, Any] = {"shards": min(shards, len(cells["y"])), "label_kind": "binary"}
         make(root, source, output=str(root / "blocks"), block_rows=block_rows, **options)
         manifest = make(root, source, output=str(root / "rows"), layout="rows", **options)
         found = rows(root / "blocks")
