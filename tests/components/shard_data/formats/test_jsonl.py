@@ -75,6 +75,7 @@ def test_values_are_exact(tmp_path: Path, text: str, x: list[Any] | None) -> Non
         ('{"x": [{"y": 1}]}', ["column x: a list of objects", "line 1"]),
         ('{"x": 1}\n{"x": 1', ["a.jsonl, line 2: not JSON", "--max-bad-rows"]),
         ('{"x": 1} {"x": 2}', ["line 1: not JSON"]),
+        ('{"x": 1}{"x": 2}\n{"x":\n3}', ["line 1: not JSON"]),
         ('[{"x": 1}]', ["line 1: a list, not an object"]),
         ('{"x": 1, "x": 2}', ["line 1: the key 'x' stands twice"]),
         ('{"o": {"x": 1, "x": 2}}', ["the key 'x' stands twice"]),
