@@ -6,6 +6,7 @@ table says it, and the folders say nothing.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -85,7 +86,8 @@ def _local(file: SourceFile, folder: Path) -> Iterator[_File]:
             unpack.fetch(files.join(file.path, name), Path(path))
         try:
             with open(path, "rb") as stream:
-                yield _File(name, path, Path(path).stat().st_size, stream.read(HEAD_BYTES))
+                size = os.fstat(stream.fileno()).st_size
+                yield _File(name, path, size, stream.read(HEAD_BYTES))
         except OSError as error:
             raise UsageError(
                 f"cannot read {files.join(file.path, name)}: {error.strerror or error}"
