@@ -44,7 +44,7 @@ class Feature(_Frozen):
     dtype: DType
     shape: tuple[int | None, ...] = ()
     nullable: bool = False
-    # What the numbers meant before: "bool", "date" (days), "timestamp" (microseconds UTC), ...
+    # What values are: "bool", "date" (days), "timestamp" (microseconds UTC), …; "bytes": no text.
     logical: str | None = None
     # Values of a dictionary-coded string column, sorted; a block holds indices into it.
     dictionary: tuple[str, ...] | None = None

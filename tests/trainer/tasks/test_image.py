@@ -21,6 +21,7 @@ from trainer.tasks.image.norm import GroupNorm
 from trainer.tasks.image.options import ImageOptions
 from trainer.tasks.image.pixels import Encoded, Listed, geometry
 from trainer.tasks.image.task import Image
+from trainer.tasks.text.task import Text
 
 
 def png(pixels: Any) -> bytes:
@@ -93,6 +94,16 @@ def test_the_column_is_found_or_asked_for(digits: Dataset) -> None:
     assert Image().inputs(only.model_copy(update={"features": (square, *only.features[1:])}))
     with pytest.raises(UsageError, match="--image w: the column is string, not encoded images"):
         Image(ImageOptions(image="w")).inputs(only)
+
+
+def test_files_are_taken_before_texts_beside_them(digits: Dataset) -> None:
+    files, *others = digits.manifest.features
+    image = files.model_copy(update={"logical": "bytes"})
+    path = Feature(name="path", dtype="string")
+    data = digits.manifest.model_copy(update={"features": (path, image, *others)})
+    assert [f.name for f in Image().inputs(data)] == [image.name]
+    texts = [f.name for f in Text().inputs(data)]
+    assert texts == ["path"]
     none = manifest.model_copy(update={"features": manifest.features[2:]})
     with pytest.raises(UsageError, match="the data has no column for --image"):
         Image().inputs(none)

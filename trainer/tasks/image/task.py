@@ -27,8 +27,11 @@ class Image(Task):
     options: ImageOptions
 
     def inputs(self, manifest: Manifest) -> tuple[Feature, ...]:
-        """The column that `image` names, or the only one that can hold images."""
+        """The column that `image` names, or the only one that holds, or can hold, images."""
         candidates = [f for f in manifest.inputs if _is_encoded(f) or _is_listed(f)]
+        files = [f for f in candidates if f.logical == "bytes"]
+        if files and self.options.image is None:  # beside them is text, such as their paths
+            candidates = files
         column = choose(
             manifest,
             key="image",

@@ -31,7 +31,8 @@ class Text(Task):
 
     def inputs(self, manifest: Manifest) -> tuple[Feature, ...]:
         """The column that `text` names; else the only text, or the only one of many values."""
-        texts = [f for f in manifest.inputs if f.dtype == "string" and not f.shape]
+        strings = [f for f in manifest.inputs if f.dtype == "string" and not f.shape]
+        texts = [f for f in strings if f.logical != "bytes"]
         # Few different values, a dictionary: a category rather than a text.
         free = [f for f in texts if f.dictionary is None]
         guessed = free if self.options.text is None and len(free) == 1 else texts
