@@ -73,31 +73,31 @@ class _Comments:
     def blanked(self, text: bytes, before: bytes) -> bytes:
         """Returns lines, blanked; `before` are lines before them that never are."""
         self._last = before or self._last
-        if b'"' in text or (not self._inside and self._sign in text):
-            text = b"".join(self._one_by_one(text)) if self._is_odd(text) else self._at_once(text)
+        if self._is_odd(text):
+            text = b"".join(self._one_by_one(text))
+        elif not self._inside and self._sign in text:
+            text = self._pattern.sub(b"", text)
         self._last = text or self._last
         return text
 
     def _is_odd(self, text: bytes) -> bool:
-        """Whether a quote or the end of a line may decide what a comment is, and what it leaves."""
-        return b'"' in text or b"\r" + self._sign in self._last[-1:] + text
-
-    def _at_once(self, text: bytes) -> bytes:
-        return self._pattern.sub(b"", text)
+        """Whether quotes may decide what a comment is, or a CR before it what it leaves."""
+        if b'"' in text:
+            return True
+        text = self._last[-1:] + text
+        return text.startswith(b"\r\n") or b"\r" + self._sign in text
 
     def _one_by_one(self, text: bytes) -> Iterator[bytes]:
         for line in lines.split([text]):
             out = line
             if not self._inside and line.startswith(self._sign):
                 out = self._pattern.sub(b"", line, count=1)
-                # A LF that is left of a comment must not become one with the CR before it.
-                if out == b"\n" and self._last.endswith(b"\r"):
-                    out = b"\r"
             elif b'"' in line:
                 before = b'"' if self._inside else b""
                 self._inside = quotes.opened(before + line, self._delimiter) is not None
-            self._last = out
-            yield out
+            # A LF that is left of a comment must not become one with the CR before it.
+            self._last = b"\r" if out == b"\n" and self._last.endswith(b"\r") else out
+            yield self._last
 
 
 def _without_bom(chunks: Iterable[bytes]) -> Iterator[bytes]:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from components.shard_data.formats import delimited, lines
@@ -89,6 +89,8 @@ SIGNS = st.lists(st.sampled_from(['"', ",", "\n", "\r", "\r\n", "a", "#", "#b"])
 
 
 @given(SIGNS.map("".join), st.integers(1, 6), st.integers(0, 2))
+@example("\r#\n\n", 1, 0)
+@example("\r#\r#\n\na", 1, 0)
 @settings(deadline=None)
 def test_comments_do_not_depend_on_how_bytes_come(letters: str, size: int, skip: int) -> None:
     data = letters.encode()
