@@ -94,6 +94,9 @@ def test_the_column_is_found_or_asked_for(digits: Dataset) -> None:
     assert Image().inputs(only.model_copy(update={"features": (square, *only.features[1:])}))
     with pytest.raises(UsageError, match="--image w: the column is string, not encoded images"):
         Image(ImageOptions(image="w")).inputs(only)
+    none = manifest.model_copy(update={"features": manifest.features[2:]})
+    with pytest.raises(UsageError, match="the data has no column for --image"):
+        Image().inputs(none)
 
 
 def test_files_are_taken_before_texts_beside_them(digits: Dataset) -> None:
@@ -104,9 +107,6 @@ def test_files_are_taken_before_texts_beside_them(digits: Dataset) -> None:
     assert [f.name for f in Image().inputs(data)] == [image.name]
     texts = [f.name for f in Text().inputs(data)]
     assert texts == ["path"]
-    none = manifest.model_copy(update={"features": manifest.features[2:]})
-    with pytest.raises(UsageError, match="the data has no column for --image"):
-        Image().inputs(none)
 
 
 @pytest.mark.parametrize(
