@@ -17,7 +17,10 @@ _FORMS = {
     "NUMBER_DOUBLE": "number",
 }
 # Lists of text in the pipelines of this package.
-_TEXTS = ("sources", "null_values", "drop", "slices", "thresholds", "formats")
+_TEXTS = (
+    "sources", "null_values", "drop", "slices", "thresholds", "formats",
+    "validate_rules",
+)  # fmt: skip
 # Parameters travel as protobuf values: doubles, and messages in at most a hundred messages.
 _WHOLE = 2**53
 _DEPTH = 32
@@ -39,6 +42,8 @@ def parse(texts: Sequence[str], declared: Mapping[str, Mapping[str, Any]]) -> di
         if not equals:
             raise UsageError(f"--param {text}: must be KEY=VALUE")
         if name not in declared:
+            if name == "workers":  # decided before, where there is no such parameter
+                raise UsageError(f"--param {text}: no parameter of this target: use --workers N")
             near = suggestion(name, list(declared))
             raise UsageError(
                 f"no parameter {name!r}{near}: there are {', '.join(sorted(declared))}"
@@ -55,29 +60,25 @@ def parse(texts: Sequence[str], declared: Mapping[str, Mapping[str, Any]]) -> di
 
 
 def check(arguments: Mapping[str, Any]) -> None:
-    """Reads what a late step would refuse, so that a wrong word costs no hours of training.
+    """Refuses what cannot travel to the steps.
 
     Raises:
-      UsageError: a value is none that JSON has, a threshold is no rule, a format is none, or there
-        are no workers.
+      UsageError: a value is none that JSON has, a list of texts holds something else, or there are
+        no workers.
     """
-    from components.evaluate_model import gate
-    from components.export_model.options import FORMATS
-
     for name, value in arguments.items():
         _check_json(f"parameter {name}", value, ())
     for name in _TEXTS:
         for one in arguments.get(name, ()):
             if not isinstance(one, str):
                 raise UsageError(f"parameter {name} ({_short(one)}): no text: quote it")
-    for rule in arguments.get("thresholds", ()):
-        gate.parse(rule)
-    for name in arguments.get("formats", ()):
-        if name not in FORMATS:
-            near = suggestion(str(name), list(FORMATS))
-            raise UsageError(f"parameter formats ({name}){near}: there is {', '.join(FORMATS)}")
     if isinstance(workers := arguments.get("workers"), int) and workers < 1:
         raise UsageError(f"parameter workers ({workers}): must be at least 1")
+
+
+def defaults(declared: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    """Returns what parameters are if they are left out."""
+    return {name: one["defaultValue"] for name, one in declared.items() if "defaultValue" in one}
 
 
 def table(declared: Mapping[str, Mapping[str, Any]]) -> list[str]:

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from components.image import IMAGE, IMAGE_VARIABLE
-from pipelines import parameters
+from pipelines import foresight, parameters
 from pipelines.compile import PIPELINES, compile_to
 from pipelines.compiled import Compiled
 from pipelines.console import Console
@@ -140,10 +140,15 @@ def run_compiled(
     """
     from kfp import components, local
 
+    from pipelines.train_evaluate_export import NAME
+
     compiled = Compiled.read(file)
     declared = compiled.parameters
     arguments = params if isinstance(params, Mapping) else parameters.parse(params, declared)
     parameters.check(arguments)
+    given = {**parameters.defaults(declared), **arguments}
+    if compiled.name == NAME:
+        foresight.check(given)
     pipeline = components.load_component_from_file(file)
     # Steps write to a pipe: without this their lines would come in blocks, at the end.
     os.environ.setdefault("PYTHONUNBUFFERED", "1")
@@ -158,10 +163,7 @@ def run_compiled(
         raise UsageError(f"--workdir {workdir}: {fault.strerror}") from None
     before = {path.name for path in place.iterdir()}
     console = Console(sys.stdout, str(place), verbose=verbose)
-    defaults = {
-        name: one["defaultValue"] for name, one in declared.items() if "defaultValue" in one
-    }
-    steps = load_runner(runner, {**defaults, **arguments}, compiled.images, place)
+    steps = load_runner(runner, given, compiled.images, place)
     with (
         warnings.catch_warnings(),
         contextlib.redirect_stdout(console),

@@ -9,6 +9,7 @@ import operator
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 from components.evaluate_model import slices
 from components.evaluate_model.evaluation import (
@@ -70,19 +71,19 @@ def parse(written: str) -> Rule:
     )
 
 
-def check(rules: Sequence[Rule], kind: LabelKind, *, has_baseline: bool) -> None:
-    """Checks the rules against what will be measured.
+def check(rules: Sequence[Rule], kind: LabelKind | None, *, has_baseline: bool) -> None:
+    """Checks the rules against what will be measured; `kind` None: labels of any kind.
 
     Raises:
       UsageError: an unknown metric, or a rule on the baseline where there is none.
     """
-    known = list(NAMES[kind])
+    known = list(NAMES[kind] if kind else dict.fromkeys(chain.from_iterable(NAMES.values())))
     for rule in rules:
         if rule.metric not in known:
             near = suggestion(rule.metric, known)
             raise UsageError(
                 f"--threshold {rule.written!r}: unknown metric {rule.metric!r}{near} "
-                f"({kind} labels have {', '.join(known)})"
+                f"({kind + ' ' if kind else ''}labels have {', '.join(known)})"
             )
         if rule.baseline and not has_baseline:
             raise UsageError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from components.shard_data.options import DEFAULT_SPLIT, ShardOptions
@@ -17,16 +18,8 @@ def run(sources: list[str], dataset: Artifact, **parameters: Any) -> None:
 
     with one_line_ends():
         further = parameters.pop("options")
-        if parameters["split"] == _DEFAULT_SPLIT:
-            del parameters["split"]
-        given = {name: value for name, value in parameters.items() if value}
         with local_output(dataset) as output:
-            manifest = shard(
-                ShardOptions.parse(
-                    {"sources": sources, "output": output, **given, **whole_numbers(further)}
-                ),
-                print,
-            )
+            manifest = shard(options(sources, output, parameters, further), print)
         dataset.metadata.update(
             {
                 "rows": manifest.rows,
@@ -38,3 +31,22 @@ def run(sources: list[str], dataset: Artifact, **parameters: Any) -> None:
                 "fingerprint": manifest.fingerprint,
             }
         )
+
+
+def options(
+    sources: Sequence[str], output: str, parameters: Mapping[str, Any], further: Mapping[str, Any]
+) -> ShardOptions:
+    """Returns what the step's parameters and its `options` say together.
+
+    Raises:
+      UsageError: an option is unknown, or a value is wrong.
+    """
+    is_default = parameters["split"] == _DEFAULT_SPLIT
+    given = {
+        name: value
+        for name, value in parameters.items()
+        if value and not (name == "split" and is_default)
+    }
+    return ShardOptions.parse(
+        {"sources": tuple(sources), "output": output, **given, **whole_numbers(dict(further))}
+    )

@@ -6,11 +6,11 @@ import argparse
 import math
 import sys
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from pipelines import parameters, settings
+from pipelines import foresight, parameters, settings
 from pipelines.compile import PIPELINES, compile_to
 from pipelines.compiled import Compiled
 from pipelines.submit import cron, images
@@ -93,20 +93,30 @@ def run(args: argparse.Namespace) -> int:
 
 def _requests(args: argparse.Namespace, tries: list[Any]) -> list[Request]:
     """Returns what is sent for every try; all are checked before the first is sent."""
+    from pipelines.train_evaluate_export import NAME
+
     compiled = [_compiled(args, read) for read in tries]
     given = parameters.parse(args.param, compiled[0].parameters)
     parameters.check(given)
-    for source in given.get("sources", ()):
-        if "://" not in str(source):
-            raise UsageError(
-                f"parameter sources ({source}): a file of this machine; copy it to where the "
-                "cluster's steps can read it, and name it as gs://… or s3://…"
-            )
+    if compiled[0].name == NAME:
+        foresight.check({**parameters.defaults(compiled[0].parameters), **given})
+    _check_places(given)
     found = digests(compiled[0].images, required=args.require_digest)
     pinned = [one.with_images(found) for one in compiled]
     if args.no_cache:
         pinned = [one.without_cache() for one in pinned]
     return [Request(one, given, args.name) for one in pinned]
+
+
+def _check_places(given: Mapping[str, Any]) -> None:
+    """Refuses what only this machine could read."""
+    places = [("sources", source) for source in given.get("sources", ())]
+    for name, place in (*places, *((n, given.get(n, "")) for n in ("baseline", "baseline_run"))):
+        if place and "://" not in place:
+            raise UsageError(
+                f"parameter {name} ({place}): a file of this machine; copy it to where the "
+                "cluster's steps can read it, and name it as gs://… or s3://…"
+            )
 
 
 def _submit(args: argparse.Namespace, tries: list[Any], requests: list[Request]) -> int:

@@ -90,7 +90,7 @@ def test_an_experiment_that_cannot_be_made_stops_the_run(
 
 def test_workers_is_no_parameter_there(vertex: Vertex, capsys: pytest.CaptureFixture[str]) -> None:
     assert submit("vertex", params=("sources=gs://b/x", "label=y", "workers=2")) == 2
-    assert "no parameter 'workers'" in capsys.readouterr().err
+    assert "use --workers N" in capsys.readouterr().err
     assert not vertex.asked
     assert submit("vertex", "--workers", "3") == 0
     (asked,) = vertex.sent("POST", "/pipelineJobs")
