@@ -17,6 +17,19 @@ Types are decided over the whole input. An empty field is missing; what else mea
 by --null-value. A column that mixes numbers and other words is an error that names the first such
 cell and the flags to paste.
 
+what declared types become (Parquet, Arrow, JSON, TFRecord):
+  whole numbers of any width     int64; beyond it refused
+  half, float, double            float32; whole ones, some beyond 2^24: int64
+  bool                           int64, 0 or 1
+  date                           int64, days since 1970
+  timestamp, time, duration      int64, microseconds (timestamps: UTC)
+  decimal                        int64 without places, else float32
+  text, categories               string, whatever it looks like
+  bytes                          string; such as image files
+  struct                         a column a field, a.b
+  list, fixed-size list          variable length, [n]
+  maps, unions, lists of lists   refused: --drop COL leaves them out
+
 examples:
   castell shard flights.csv.zip --output dataset --label late --null-value NA --drop arr_time
   castell shard photos/ --output dataset --label label --max-bad-rows 10
@@ -34,7 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("sources", nargs="*", metavar="SOURCE",
         help="CSV, TSV, JSON lines, Parquet, Arrow or TFRecord: a file, a glob or a directory "
              "(read recursively), also in .gz, .bz2, .zst, .xz and .zip; or a folder of images, a "
-             "folder in it for each class")  # fmt: skip
+             "folder in it for each class; or bigquery://project.dataset.table")  # fmt: skip
     add("--output", metavar="DIR",
         help="dataset directory; appears whole at the end, is never written over")  # fmt: skip
     add("--append", action="store_true", default=argparse.SUPPRESS,
