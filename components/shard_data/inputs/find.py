@@ -72,6 +72,7 @@ def check_unchanged(found: Sequence[SourceFile]) -> None:
             continue
         try:
             filesystem, root = url_to_fs(file.path)
+            filesystem.invalidate_cache()  # Stores remember what they listed.
             if file.images:
                 below = _below(root, filesystem.find(root, detail=True))
                 stamp = _stamp_of_all({name: below.get(name, {}) for name in file.images})
