@@ -32,7 +32,7 @@ def write_index(target: Path, notes: Sequence[str], entries: Iterable[Entry]) ->
       notes: what is to be said of the folder.
       entries: path within the folder, path on this machine, bytes, and labels of each image.
     """
-    with target.open("w", encoding="utf-8", errors="surrogateescape") as file:
+    with target.open("w", encoding="utf-8") as file:
         file.write(json.dumps(list(notes)) + "\n")
         file.writelines(json.dumps(entry) + "\n" for entry in entries)
 

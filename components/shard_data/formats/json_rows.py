@@ -126,9 +126,10 @@ def _flatten(prefix: str, value: dict[str, Any], row: dict[str, Any]) -> None:
 class _Columns:
     """Makes arrays of rows; knows each row's line, for errors."""
 
-    def __init__(self, name: str, numbers: list[int]) -> None:
+    def __init__(self, name: str, numbers: list[int], left_out: Collection[str]) -> None:
         self._name = name
         self._numbers = numbers
+        self._left_out = left_out
 
     def of(self, rows: list[dict[str, Any]]) -> Columns:
         """Returns a column for each key, in the order in which they come."""
@@ -153,6 +154,8 @@ class _Columns:
             )
 
     def _column(self, key: str, values: list[Any]) -> pa.ChunkedArray:
+        if key in self._left_out:  # whatever it is
+            return pa.chunked_array([pa.nulls(len(values))])
         kind = self._kind(key, list(enumerate(values)))
         return pa.chunked_array([pa.array(values, kind)])
 
@@ -173,7 +176,7 @@ class _Columns:
             row, _ = next(cell for cell in cells if cell[1] is not None)
             raise UsageError(
                 f"column {key}: a list of objects ({self._at(row)}): only lists of one kind of "
-                "value are read"
+                f"value are read; {flag('--drop', key)} leaves it out"
             )
         return _KINDS[only]
 

@@ -50,13 +50,16 @@ def find(sources: Sequence[str]) -> list[SourceFile]:
     """Returns the files of all sources in the order given, those of one source sorted by path.
 
     Raises:
-      UsageError: a source is not there, holds nothing to read, or a file is named twice.
+      UsageError: a source is not there, holds nothing to read, or a file is named twice or by bytes
+        that are not UTF-8.
     """
     found = [file for source in sources for file in _expand(source)]
     seen: set[str] = set()
     for path in (path for file in found for path in _paths(file)):
         if path in seen:
             raise UsageError(f"source {path} is given twice: name it once")
+        if not _is_text(path):
+            raise UsageError(f"source {path!a}: its name is not UTF-8: rename it")
         seen.add(path)
     return found
 
@@ -130,6 +133,15 @@ def _file(source: str, entry: dict[str, Any]) -> SourceFile:
     return SourceFile(folder or ".", stamp=_stamp_of_all({name: entry}), images=(name,))
 
 
+def _is_text(path: str) -> bool:
+    """Whether a name is text, and not bytes that this machine could not decode."""
+    try:
+        path.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def _paths(file: SourceFile) -> list[str]:
     return [files.join(file.path, name) for name in file.images] or [file.path]
 
@@ -150,7 +162,7 @@ def _followed(path: str, entry: dict[str, Any]) -> dict[str, Any]:
 
 def _stamp_of_all(listed: dict[str, dict[str, Any]]) -> str:
     stamps = [f"{name}\0{_stamp(entry)}" for name, entry in listed.items()]
-    text = "\n".join(stamps).encode("utf-8", "surrogateescape")
+    text = "\n".join(stamps).encode()
     return hashlib.sha256(text).hexdigest()
 
 

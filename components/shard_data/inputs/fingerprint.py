@@ -31,7 +31,7 @@ def fingerprint(file: SourceFile, labels: str | None = None) -> dict[str, Any]:
     for name in file.images:
         one = _file(files.join(file.path, name))
         size += one["bytes"]
-        digest.update(f"{name}\0{one['sha256']}\n".encode("utf-8", "surrogateescape"))
+        digest.update(f"{name}\0{one['sha256']}\n".encode())
     found = {"path": file.path, "files": len(file.images), "bytes": size}
     if labels is not None:
         digest.update(_file(labels)["sha256"].encode())

@@ -77,6 +77,21 @@ def test_a_source_that_changes_while_it_is_read_is_named(tmp_path: Path, images:
         inputs.check_unchanged(found)
 
 
+@pytest.mark.parametrize("name", [b"\xff.csv", b"\xff.png"])
+def test_a_name_that_is_no_text_is_refused(tmp_path: Path, name: bytes) -> None:
+    Path(os.fsdecode(os.fsencode(tmp_path) + b"/" + name)).write_bytes(TEXT)
+    with pytest.raises(UsageError, match=r"udcff.*not UTF-8: rename it") as caught:
+        inputs.find([str(tmp_path)])
+    str(caught.value).encode()
+
+
+def test_names_may_hold_anything_else(tmp_path: Path) -> None:
+    for name in ("a b.csv", "é[1].csv", "c\nd.csv", "#%41?.csv", "'\".csv"):
+        (tmp_path / name).write_bytes(TEXT)
+        assert reads.read(tmp_path / name, tmp_path / "work").rows == 2
+    assert reads.read(tmp_path, tmp_path.parent / "work2").rows == 10
+
+
 def test_links_are_the_files_that_they_lead_to(tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
     (tmp_path / "a.csv").write_bytes(TEXT)
