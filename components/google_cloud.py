@@ -6,17 +6,26 @@ The client speaks REST, so that one and the same request can be shown, recorded 
 from __future__ import annotations
 
 import contextlib
+import functools
+import json
 import logging
+import os
 import socket
 import urllib.request
 from collections.abc import Iterator
 from typing import Any
 from urllib.parse import urlsplit
 
-from components.reach import Unreachable, is_passing
+from components.reach import (
+    ANSWER_SECONDS,
+    CONNECT_SECONDS,
+    Unreachable,
+    is_passing,
+    told_if_slow,
+)
 from trainer.errors import UsageError, suggestion
 
-KNOCK_SECONDS = 10.0
+_CREDENTIALS = "GOOGLE_APPLICATION_CREDENTIALS"
 # What an error shows of an answer, which may be a web page.
 SAID = 200
 
@@ -38,6 +47,9 @@ def connect(project: str, location: str, api_endpoint: str = "") -> Any:
         raise UsageError(f"location ({location}): no region of Vertex AI{near}")
     _knock(api_endpoint or f"https://{location}-aiplatform.googleapis.com")
     plain = api_endpoint.startswith("http://")
+    if not plain:
+        _check_credentials(os.environ.get(_CREDENTIALS, ""))
+    _end_every_request()
     with asking():
         aiplatform.init(
             project=project,
@@ -53,12 +65,41 @@ def _knock(address: str) -> None:
     """Says at once that nobody is there; the client would try again for two minutes."""
     if urllib.request.getproxies():
         return
-    place = urlsplit(address if "//" in address else f"https://{address}")
     try:
+        place = urlsplit(address if "//" in address else f"https://{address}")
         port = place.port or (80 if place.scheme == "http" else 443)
-        socket.create_connection((place.hostname or "", port), KNOCK_SECONDS).close()
-    except (OSError, ValueError) as error:
+        socket.create_connection((place.hostname or "", port), CONNECT_SECONDS).close()
+    except ValueError as error:
+        raise UsageError(f"api_endpoint ({address}): no address: {error}") from None
+    except OSError as error:
         raise Unreachable(f"Vertex at {address} cannot be reached: {error}") from None
+
+
+def _check_credentials(path: str) -> None:
+    """Refuses a file that Google's library would stumble over, rather than complain of."""
+    if not path:
+        return
+    try:
+        with open(path, encoding="utf-8") as file:
+            is_key = isinstance(json.load(file), dict)
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or "it is no JSON"
+        raise UsageError(f"{_CREDENTIALS} ({path}): {reason}") from None
+    if not is_key:
+        raise UsageError(f"{_CREDENTIALS} ({path}): holds no key: download it again")
+
+
+@functools.cache
+def _end_every_request() -> None:
+    """Bounds what Google's clients ask: they say `timeout=None`, and would wait for ever."""
+    from google.auth.transport.requests import AuthorizedSession
+
+    ask = AuthorizedSession.request
+
+    def bounded(*args: Any, timeout: Any = None, **more: Any) -> Any:
+        return ask(*args, timeout=timeout or ANSWER_SECONDS, **more)
+
+    AuthorizedSession.request = bounded  # type: ignore[method-assign]
 
 
 @contextlib.contextmanager
@@ -73,7 +114,8 @@ def asking(name: str = "") -> Iterator[None]:
 
     logging.disable(logging.ERROR)
     try:
-        yield
+        with told_if_slow("Vertex"):
+            yield
     except exceptions.NotFound as error:
         said = f"{name}: Vertex knows no such thing: " if name else ""
         raise UsageError(said + flat(error.message)) from None
@@ -83,10 +125,11 @@ def asking(name: str = "") -> Iterator[None]:
     except exceptions.RetryError as error:
         raise Unreachable(f"Vertex cannot be reached: {flat(error.cause or error)}") from None
     except json_format.ParseError as error:
-        raise UsageError(
-            "Vertex answers, but not as its API does: is api_endpoint, or a proxy, behind a login? "
-            f"({flat(error)[:SAID]})"
-        ) from None
+        raise _no_answer(error) from None
+    except (RuntimeError, KeyError) as error:
+        if not is_nameless(error):
+            raise
+        raise _no_answer("an answer without a name") from None
     except GoogleAuthError as error:
         raise UsageError(f"no use of Google credentials: {flat(error)}") from None
     except OSError as error:  # all that the client's transport raises
@@ -95,6 +138,18 @@ def asking(name: str = "") -> Iterator[None]:
         raise UsageError(f"Vertex's client refused it: {flat(error)}") from None
     finally:
         logging.disable(logging.NOTSET)
+
+
+def is_nameless(error: Exception) -> bool:
+    """Whether it is what the client stumbles over when an answer has no name, or an odd one."""
+    return isinstance(error, KeyError) or "has not been created" in str(error)
+
+
+def _no_answer(said: Any) -> UsageError:
+    return UsageError(
+        "Vertex answers, but not as its API does: is api_endpoint, or a proxy, behind a login? "
+        f"({flat(said)[:SAID]})"
+    )
 
 
 def flat(text: Any) -> str:

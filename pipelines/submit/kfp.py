@@ -13,7 +13,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from components.reach import Unreachable, is_passing
+from components.reach import Unreachable, is_passing, told_if_slow
 from pipelines.submit.platform import Request, Run, Sent, State, Task
 from trainer.errors import UsageError
 
@@ -189,7 +189,7 @@ def _asking(host: str, run_id: str = "") -> Iterator[None]:
     # It warns of every try to connect.
     logging.getLogger("urllib3").setLevel(logging.ERROR)
     try:
-        with contextlib.redirect_stdout(io.StringIO()):
+        with contextlib.redirect_stdout(io.StringIO()), told_if_slow(f"KFP at {host}"):
             yield
     except kfp_server_api.ApiException as error:
         if error.status == 404 and run_id:

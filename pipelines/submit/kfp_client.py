@@ -1,4 +1,4 @@
-"""KFP's own client, kept from taking any web page for an answer, and from hiding a refusal.
+"""KFP's own client, kept from taking any page for an answer, hiding a refusal, waiting for ever.
 
 What is no JSON becomes an empty object there, with an id that is None; a status that refuses the
 first request is asked for again until its code is lost.
@@ -14,8 +14,9 @@ from typing import Any
 
 import kfp
 import kfp_server_api
+import urllib3
 
-from components.reach import is_passing
+from components.reach import ANSWER_SECONDS, CONNECT_SECONDS, is_passing
 
 TRIES, PAUSE_SECONDS = 3, 1.0
 
@@ -47,6 +48,15 @@ class Client(kfp.Client):
     def _read_strictly(self) -> None:
         connection = self._healthz_api.api_client
         connection.deserialize = functools.partial(_read, type(connection).deserialize, connection)
+        rest = connection.rest_client
+        rest.request = functools.partial(_ask, type(rest).request, rest)
+        # One that has not answered in time is not asked twice more.
+        rest.pool_manager.connection_pool_kw["retries"] = urllib3.Retry(TRIES, read=0)
+
+
+def _ask(ask: Callable[..., Any], *args: Any, **options: Any) -> Any:
+    """Asks with an end: the client's methods have an option for it, kfp's own do not pass it on."""
+    return ask(*args, **{**options, "_request_timeout": (CONNECT_SECONDS, ANSWER_SECONDS)})
 
 
 def _read(read: Callable[..., Any], connection: Any, response: Any, response_type: Any) -> Any:

@@ -12,7 +12,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from components.google_cloud import asking, connect, flat
+from components.google_cloud import asking, connect, flat, is_nameless
 from pipelines.submit.choices import is_no_quota
 from pipelines.submit.platform import Request, Run, Sent, State, Task
 from trainer.errors import UsageError
@@ -63,7 +63,10 @@ class VertexPlatform:
                     reserved_ip_ranges=list(s.reserved_ip_ranges) or None,
                     experiment=s.experiment or None,
                 )
+                job.resource_name  # noqa: B018 - raises if the answer has none
             except RuntimeError as error:  # the client's word for trouble with the experiment
+                if is_nameless(error):
+                    raise
                 said = f"experiment {s.experiment}: {flat(error.__cause__ or error)}"
                 if not str(error).startswith("projects/"):
                     raise UsageError(said) from None
@@ -83,7 +86,7 @@ class VertexPlatform:
                 service_account=s.service_account or None,
                 network=s.network or None,
             )
-        name = made.resource_name.rpartition("/")[2]
+            name = made.resource_name.rpartition("/")[2]
         return Sent(name, self._link(f"schedules/{name}"))
 
     def unschedule(self, schedule_id: str) -> None:
@@ -125,7 +128,10 @@ class VertexPlatform:
 
     def _found(self, run_id: str) -> Any:
         with asking(run_id):
-            return self._aiplatform.PipelineJob.get(run_id).gca_resource
+            found = self._aiplatform.PipelineJob.get(run_id).gca_resource
+            if "/pipelineJobs/" not in found.name:
+                raise KeyError(found.name)
+            return found
 
     @contextlib.contextmanager
     def _job(self, request: Request) -> Iterator[Any]:
