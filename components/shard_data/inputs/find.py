@@ -162,7 +162,7 @@ def _followed(path: str, entry: dict[str, Any]) -> dict[str, Any]:
 
 def _stamp_of_all(listed: dict[str, dict[str, Any]]) -> str:
     stamps = [f"{name}\0{_stamp(entry)}" for name, entry in listed.items()]
-    text = "\n".join(stamps).encode()
+    text = "\n".join(stamps).encode("utf-8", "surrogateescape")
     return hashlib.sha256(text).hexdigest()
 
 
