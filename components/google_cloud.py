@@ -40,11 +40,8 @@ def connect(project: str, location: str, api_endpoint: str = "") -> Any:
     """
     from google.auth import credentials
     from google.cloud import aiplatform
-    from google.cloud.aiplatform import constants
 
-    if location not in constants.base.SUPPORTED_REGIONS:
-        near = suggestion(location, list(constants.base.SUPPORTED_REGIONS))
-        raise UsageError(f"location ({location}): no region of Vertex AI{near}")
+    check_region(location)
     _knock(api_endpoint or f"https://{location}-aiplatform.googleapis.com")
     plain = api_endpoint.startswith("http://")
     if not plain:
@@ -59,6 +56,15 @@ def connect(project: str, location: str, api_endpoint: str = "") -> Any:
             credentials=credentials.AnonymousCredentials() if plain else None,  # type: ignore[no-untyped-call]
         )
     return aiplatform
+
+
+def check_region(location: str) -> None:
+    """Raises UsageError if the client knows no such region."""
+    from google.cloud.aiplatform import constants
+
+    if location not in constants.base.SUPPORTED_REGIONS:
+        near = suggestion(location, list(constants.base.SUPPORTED_REGIONS))
+        raise UsageError(f"location ({location}): no region of Vertex AI{near}")
 
 
 def _knock(address: str) -> None:
@@ -94,7 +100,7 @@ def _end_every_request() -> None:
     """Bounds what Google's clients ask: they say `timeout=None`, and would wait for ever."""
     from google.auth.transport.requests import AuthorizedSession
 
-    ask = AuthorizedSession.request
+    ask: Any = AuthorizedSession.request
 
     def bounded(*args: Any, timeout: Any = None, **more: Any) -> Any:
         return ask(*args, timeout=timeout or ANSWER_SECONDS, **more)

@@ -5,10 +5,30 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
+
+from trainer.errors import UsageError
 
 IMAGE = "castell:0.1.0"
 IMAGE_VARIABLE = "CASTELL_IMAGE"
+
+# Host and port, repository, tag, digest; as registries spell them.
+_HOST = r"(?:[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?(?::[0-9]+)?/)?"
+_PART = r"[a-z0-9]+(?:(?:\.|_{1,2}|-+)[a-z0-9]+)*"
+_REFERENCE = re.compile(
+    rf"{_HOST}{_PART}(?:/{_PART})*(?::[A-Za-z0-9_][A-Za-z0-9_.-]{{0,127}})?"
+    r"(?:@sha256:[0-9a-f]{64})?"
+)
+_LONGEST = 512
+
+
+def check_reference(image: str, name: str = "image") -> None:
+    """Raises UsageError if `image` is nothing that a registry could have; `name`: what holds it."""
+    if not _REFERENCE.fullmatch(image) or len(image) > _LONGEST:
+        raise UsageError(
+            f"{name} ({image[:_LONGEST]}): no image reference such as registry.example/castell:1"
+        )
 
 
 # KFP starts a step's Python as the child of a shell, which gets the platform's SIGTERM and passes

@@ -18,6 +18,8 @@ SERVING = "us-docker.pkg.dev/vertex-ai/prediction/tf2-cpu.2-15:latest"
 WEEK_HOURS = 168.0
 # Nobody means longer, and the API cannot say much longer.
 YEAR_HOURS = 8760.0
+# Less would be told as no time at all.
+MINUTE_HOURS = 1 / 60
 
 
 class NfsMount(Section):
@@ -33,7 +35,7 @@ class Fallback(Section):
 
     machine_type: str = ""
     accelerator_type: str = ""
-    accelerator_count: int = 1
+    accelerator_count: int = Field(1, ge=1)
     location: str = ""
 
 
@@ -79,7 +81,7 @@ class VertexSettings(Section):
         24.0, ge=0, le=YEAR_HOURS, description="FLEX_START waits as long; 0: for ever"
     )
     timeout_hours: float = Field(
-        WEEK_HOURS, gt=0, le=YEAR_HOURS, description="training is ended after it"
+        WEEK_HOURS, ge=MINUTE_HOURS, le=YEAR_HOURS, description="training is ended after it"
     )
     persistent_resource: str = Field("", description="id of machines that stand by")
     restart_on_worker_restart: bool = Field(

@@ -2,7 +2,7 @@
 
 from pipelines.cli import main
 
-PARAMETERS = ("sources=gs://bucket/flights.csv", "label=late", "epochs=2", "config={learning_rate: 0.1}")
+PARAMETERS = ("sources=gs://bucket/flights.csv", "label=late", "epochs=2", "config={momentum: 0.1}")
 
 
 def castell(command: str, *more: str) -> int:

@@ -268,7 +268,7 @@ def test_what_is_compiled_in_cannot_be_set_afterwards(
     assert "--machine-type: x.yaml is compiled" in capsys.readouterr().err
     assert castell("submit", *given, "--workers", "2") == 2
     assert not vertex.asked
-    assert castell("submit", *given, "--service-account", "a@b") == 0
+    assert castell("submit", *given, "--service-account", "a@b.iam.gserviceaccount.com") == 0
 
 
 def test_what_the_client_refuses_is_one_line(

@@ -126,7 +126,7 @@ def test_everything_that_can_be_set_reaches_the_job(tmp_path: Path) -> None:
     body = created(
         tmp_path, 2, **GPU, strategy="FLEX_START", max_wait_hours="2", timeout_hours="3",
         disk_type="pd-standard", disk_gigabytes="200", labels="{team: delays}",
-        service_account="a@b", network="projects/1/global/networks/shared",
+        service_account="a@b.iam.gserviceaccount.com", network="projects/1/global/networks/shared",
         reserved_ip_ranges="[range]", web_access="true",
         kms_key="projects/p/locations/us-central1/keyRings/r/cryptoKeys/k",
         tensorboard="projects/1/locations/us-central1/tensorboards/2",

@@ -8,7 +8,8 @@ import pytest
 from google.cloud.aiplatform_v1.types import AcceleratorType
 
 from pipelines.compile import compile_to
-from pipelines.targets.vertex.limits import GPUS, check
+from pipelines.targets.vertex.limits import check
+from pipelines.targets.vertex.machines import GPUS
 from pipelines.targets.vertex.settings import VertexSettings
 from trainer.errors import UsageError
 
@@ -20,6 +21,9 @@ A100 = {"machine_type": "a2-highgpu-4g", "accelerator_type": "NVIDIA_TESLA_A100"
 NFS = {"server": "10.0.0.1", "path": "/x", "mount_point": "x"}
 BOARD = {"tensorboard": TENSORBOARD, "base_output_directory": "gs://b/t"}
 TPU = {"machine_type": "ct5lp-hightpu-4t", "tpu_topology": "2x2"}
+T4 = {"machine_type": "n1-standard-8", "accelerator_type": "NVIDIA_TESLA_T4"}
+SERVED = {"model": "late", "endpoint": "late"}
+ACCOUNT = "train@a-project.iam.gserviceaccount.com"
 
 
 def test_the_accelerators_are_those_of_the_installed_client() -> None:
@@ -36,10 +40,20 @@ def test_the_accelerators_are_those_of_the_installed_client() -> None:
         (1, {**TPU, "strategy": "SPOT"}),
         (2, {"network": NETWORK, "reserved_ip_ranges": ("r",), "nfs_mounts": (NFS,)}),
         (2, {"psc_attachment": ATTACHMENT, "persistent_resource": "standby"}),
-        (1, {**BOARD, "service_account": "a@b"}),
+        (1, {**BOARD, "service_account": "a@b.iam.gserviceaccount.com"}),
         (1, {"model": "late", "version_aliases": ("canary",), "labels": {"team": "a-1"}}),
+        (2, {**T4, "accelerator_count": 4}),
+        (2, {**GPU, "machine_type": "g2-standard-24", "accelerator_count": 2}),
+        (
+            1,
+            {
+                **SERVED, "endpoint_machine_type": "g2-standard-8", "parent_model": "123",
+                "endpoint_accelerator_type": "NVIDIA_L4", "serving_account": ACCOUNT,
+            },
+        ),
+        (1, {"fallbacks": ({"location": "europe-west4"}, {"machine_type": "n1-highmem-8"})}),
     ],
-)
+)  # fmt: skip
 def test_what_vertex_takes_passes(workers: int, settings: dict[str, Any]) -> None:
     check(VertexSettings(**settings), workers)
 
@@ -88,8 +102,74 @@ def test_what_vertex_takes_passes(workers: int, settings: dict[str, Any]) -> Non
         (1, {"labels": {f"l{i}": "" for i in range(65)}}, "65 of them"),
         (1, {"version_aliases": ("1",), "model": "m"}, "must begin with a small letter"),
         (1, {"parent_model": "123"}, "parent_model: needs model"),
+        (1, {"machine_type": ""}, "machine_type (): no machine type"),
+        (1, {"machine_type": "n1-standard"}, "machine_type (n1-standard): no machine type"),
+        (1, {"machine_type": " n1-standard-8"}, "machine_type ( n1-standard-8): no machine type"),
+        (1, {"machine_type": "g2-standard-9"}, "g2-standard has the sizes 4, 8"),
+        (1, {**GPU, "accelerator_count": 2}, "accelerator_count (2): g2-standard-8 has 1"),
+        (1, {**T4, "accelerator_count": 3}, "n1-standard-8 may have 1, 2, 4"),
+        (1, {**T4, "accelerator_count": 999}, "accelerator_count (999)"),
+        (
+            2,
+            {**GPU, "reduction_servers": 1, "reduction_server_machine_type": ""},
+            "reduction_server_machine_type (): no machine type",
+        ),
+        (
+            2,
+            {**GPU, "reduction_servers": 1, "reduction_server_image": ""},
+            "reduction_server_image (): no image reference",
+        ),
+        (1, {"service_account": "me"}, "service_account (me): must be a service account's email"),
+        (1, {"training_account": "me@gmail.com"}, "training_account (me@gmail.com): must be"),
+        (1, {"serving_account": "no one"}, "serving_account (no one): must be"),
+        (1, {"location": ""}, "location (): must be a region"),
+        (1, {"location": "europe"}, "location (europe): must be a region"),
+        (1, {"project": "my project"}, "project (my project): must be"),
+        (1, {"pipeline_root": "gs://"}, "pipeline_root (gs://): must be gs://BUCKET"),
+        (1, {"base_output_directory": "gs:///x"}, "base_output_directory (gs:///x): must be"),
+        (1, {"persistent_resource": "Two words"}, "persistent_resource (Two words): must be"),
+        (1, {"experiment": "Two words"}, "experiment (Two words): must be"),
+        (1, {"network": NETWORK, "nfs_mounts": ({**NFS, "server": ""},)}, "server (): must be"),
+        (1, {"network": NETWORK, "nfs_mounts": ({**NFS, "mount_point": ""},)}, "mount_point ()"),
+        (1, {"max_wait_hours": 0.0001}, "max_wait_hours (0.0001): must be a minute at least"),
+        (
+            1,
+            {**BOARD, "service_account": ACCOUNT, "location": "europe-west4"},
+            "lies in us-central1, the runs in europe-west4",
+        ),
+        (
+            1,
+            {"psc_attachment": ATTACHMENT, "location": "europe-west4"},
+            "lies in us-central1, the runs in europe-west4",
+        ),
+        (1, {**SERVED, "endpoint_accelerator_type": "NVIDIA_L4"}, "takes NVIDIA_TESLA_T4"),
+        (1, {**SERVED, "endpoint_accelerator_type": "L4"}, "endpoint_accelerator_type (L4): unkn"),
+        (1, {**SERVED, "endpoint_machine_type": "big"}, "endpoint_machine_type (big): no machine"),
+        (1, {**SERVED, "serving_image": ""}, "serving_image (): no image reference"),
+        (1, {**SERVED, "serving_image": "A b"}, "serving_image (A b): no image reference"),
+        (1, {"model": "x" * 129}, "must be a name of 128 letters at most"),
+        (1, {"model": "a\nb"}, "model ('a\\nb'): must be a name"),
+        (1, {"model": " "}, "model (' '): must be a name"),
+        (1, {"model": "late", "parent_model": "a b"}, "parent_model (a b): must be a model's id"),
+        (
+            1,
+            {"model": "late", "parent_model": "projects/p/locations/europe-west4/models/1"},
+            "lies in europe-west4, the runs in us-central1",
+        ),
+        (1, {"fallbacks": ({},)}, "fallbacks, number 1: says nothing else"),
+        (1, {"fallbacks": ({"location": ""},)}, "fallbacks, number 1: location (): must be"),
+        (
+            1,
+            {"fallbacks": ({"location": "asia-east1"}, {"machine_type": "e2"})},
+            "fallbacks, number 2: machine_type (e2): no machine type",
+        ),
+        (
+            1,
+            {**T4, "fallbacks": ({"accelerator_type": "NVIDIA_L4"},)},
+            "fallbacks, number 1: accelerator_type (NVIDIA_L4): machine_type n1-standard-8 takes",
+        ),
     ],
-)
+)  # fmt: skip
 def test_what_vertex_refuses_is_told_first(
     workers: int, settings: dict[str, Any], says: str
 ) -> None:
