@@ -7,15 +7,19 @@ Nothing heavy is imported for `castell --help`; what a subcommand does lives in 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import importlib
+import io
 import os
 import sys
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
-from trainer.errors import EXIT_INTERRUPTED, CastellError, UsageError, suggestion
+from trainer.errors import EXIT_FAULT, EXIT_INTERRUPTED, CastellError, UsageError, suggestion
 
 EXIT_BROKEN_PIPE = 141
+# How streams take what their encoding has not: by an error.
+_STRICT = ("strict", "surrogateescape")
 
 # Command -> its module and its line in the overview. The line stands here, too, so that the
 # overview imports none of the modules.
@@ -82,19 +86,56 @@ class _Parser(argparse.ArgumentParser):
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs one command and returns its exit code; faults of our own keep their traceback."""
+    _prepare_streams()
     try:
         code = _dispatch(list(sys.argv[1:] if argv is None else argv))
         sys.stdout.flush()
         return code
     except CastellError as error:
-        print(f"castell: error: {_one_line(str(error))}", file=sys.stderr)
+        _complain(_one_line(str(error)))
         return error.exit_code
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED
     except BrokenPipeError:
-        # The reader has left (`castell peek … | head`); the flush at exit must not complain.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _silence_stdout()  # the reader has left (`castell peek … | head`)
         return EXIT_BROKEN_PIPE
+    except OSError as error:
+        if not _stdout_fails():
+            raise
+        _silence_stdout()
+        _complain(f"stdout cannot be written: {error.strerror}")
+        return EXIT_FAULT
+
+
+def _prepare_streams() -> None:
+    """Makes stdout and stderr take all that is printed: closed ones, and ASCII's."""
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is None:
+            setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115 - as long as the process
+        elif isinstance(stream, io.TextIOWrapper) and stream.errors in _STRICT:
+            is_utf8 = stream.encoding.lower().replace("-", "") == "utf8"
+            if not (is_utf8 and stream.errors == "surrogateescape"):
+                stream.reconfigure(errors="replace")
+
+
+def _complain(text: str) -> None:
+    with contextlib.suppress(OSError):  # the exit code still tells
+        print(f"castell: error: {text}", file=sys.stderr)
+
+
+def _stdout_fails() -> bool:
+    try:
+        print(flush=True)  # what failed may have been dropped: only another line tells
+    except OSError:
+        return True
+    return False
+
+
+def _silence_stdout() -> None:
+    """Lets the flush at exit complain of nothing."""
+    with contextlib.suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _one_line(text: str) -> str:

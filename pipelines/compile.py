@@ -118,9 +118,10 @@ def _pipeline(target: targets.Target, image: str, workers: int) -> Any:
 def _check_output(output: Path) -> None:
     if output.suffix not in (".yaml", ".yml"):
         raise UsageError(f"--output {output}: must end in .yaml")
-    if not output.parent.is_dir():
+    # Path's own methods raise for a name that is too long.
+    if not os.path.isdir(output.parent):
         raise UsageError(f"--output {output}: no directory {output.parent}")
-    if output.is_dir():
+    if os.path.isdir(output):
         raise UsageError(f"--output {output}: is a directory")
 
 

@@ -152,6 +152,7 @@ def run_compiled(
     pipeline = components.load_component_from_file(file)
     # Steps write to a pipe: without this their lines would come in blocks, at the end.
     os.environ.setdefault("PYTHONUNBUFFERED", "1")
+    os.environ["PYTHONIOENCODING"] = "utf-8"  # between us; the terminal may take less
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     place = Path(workdir).resolve()
@@ -215,7 +216,7 @@ def _compiled(pipeline: str, image: str | None) -> Iterator[str]:
     if pipeline.endswith((".yaml", ".yml")):
         if image:
             raise UsageError(f"--image {image}: {pipeline} names its images: compile it with this")
-        if not Path(pipeline).is_file():
+        if not os.path.isfile(pipeline):  # a long name makes Path raise
             raise UsageError(f"{pipeline}: no such file")
         yield pipeline
         return

@@ -200,7 +200,7 @@ def _form(value: Any, kind: Any) -> str:
 def _file(file: str | None) -> dict[str, dict[str, Any]]:
     path = Path(file or DEFAULT_FILE)
     name = f"--settings {file}" if file else str(path)
-    if not path.exists():
+    if not os.path.exists(path):  # a long name makes Path raise
         if file:
             raise UsageError(f"{name}: no such file")
         return {}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import math
+import os
 import sys
 import tempfile
 from collections.abc import Iterable, Mapping
@@ -193,7 +194,7 @@ def _compiled(args: argparse.Namespace, read: Any) -> Compiled:
                 raise UsageError(
                     f"{settings.flag(key)}: {args.pipeline} is compiled, which is when it counts"
                 )
-        if not Path(args.pipeline).is_file():
+        if not os.path.isfile(args.pipeline):  # a long name makes Path raise
             raise UsageError(f"{args.pipeline}: no such file")
         return Compiled.read(args.pipeline)
     if args.pipeline not in PIPELINES:

@@ -161,3 +161,45 @@ def test_a_reader_who_leaves_is_no_error() -> None:
     )  # fmt: skip
     os.close(write)
     assert (done.returncode, done.stderr) == (cli.EXIT_BROKEN_PIPE, "")
+
+
+@pytest.mark.parametrize(
+    ("shell", "code", "says"),
+    [
+        ("--help >/dev/full", 1, "castell: error: stdout cannot be written: No space left"),
+        ("run train_evaluate_export --params >/dev/full", 1, "stdout cannot be written"),
+        ("--help >&-", 0, ""),
+        ("--help 2>&-", 0, ""),
+        ("nonsense 2>&-", 2, ""),
+        ("nonsense >&-", 2, "unknown command"),
+        ("nonsense… 2>/dev/full", 2, ""),
+    ],
+)
+def test_a_stream_that_takes_nothing_is_no_traceback(shell: str, code: int, says: str) -> None:
+    done = subprocess.run(
+        f"{sys.executable} -m pipelines.cli {shell}", shell=True, stderr=subprocess.PIPE,
+        stdout=subprocess.DEVNULL, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert done.returncode == code
+    assert says in done.stderr
+    assert done.stderr.count("\n") <= 1
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1", "ascii:surrogateescape"])
+def test_what_an_encoding_has_not_is_replaced(encoding: str) -> None:
+    code = "from pipelines import cli; cli._prepare_streams(); print('▸ step …')"
+    done = subprocess.run(
+        [sys.executable, "-c", code], env={**os.environ, "PYTHONIOENCODING": encoding},
+        capture_output=True, check=True, timeout=60,
+    )  # fmt: skip
+    assert done.stdout == b"? step ?\n"
+
+
+@pytest.mark.parametrize(
+    "command", [("compile", "shard_data", "--output"), ("run",), ("submit", "--target", "kfp")]
+)
+def test_a_name_that_is_too_long_is_one_line(
+    command: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main([*command, "x" * 300 + ".yaml"]) == 2
+    assert capsys.readouterr().err.count("\n") == 1

@@ -21,8 +21,8 @@ GPUS = {
 }
 QUEUED_GPUS = tuple(gpu for family, gpus in GPUS.items() if family != "n1" for gpu in gpus)
 # How many a machine of the general family may have; the others have theirs built in.
-_COUNTS = {"NVIDIA_TESLA_V100": (1, 2, 4, 8)}
-_USUAL_COUNTS = (1, 2, 4)
+_COUNTS: dict[str, tuple[int, ...]] = {"NVIDIA_TESLA_V100": (1, 2, 4, 8)}
+_USUAL_COUNTS: tuple[int, ...] = (1, 2, 4)
 _G2_COUNTS = {4: 1, 8: 1, 12: 1, 16: 1, 24: 2, 32: 1, 48: 4, 96: 8}
 # Chips and shape of the TPU machines that have one host each.
 TPU_SHAPES = {
