@@ -7,6 +7,8 @@ their end, so that the codes that are stored keep their meaning.
 
 from __future__ import annotations
 
+import os
+import shutil
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -17,6 +19,7 @@ import numpy as np
 from components.shard_data import figures
 from components.shard_data.arrange import keys
 from components.shard_data.arrange.keys import Keys
+from components.shard_data.figures.reading import ranges_of
 from components.shard_data.inputs import SourceFile
 from components.shard_data.options import COLUMN_TYPES, INCIDENTAL, ColumnType, ShardOptions
 from components.shard_data.types.labels import Values
@@ -27,6 +30,8 @@ from trainer.data.manifest import Feature, Label, Manifest, Split
 from trainer.data.statistics import Statistics
 from trainer.errors import UsageError
 
+# What is written anew.
+_DESCRIPTIONS = ("manifest.json", "schema.pbtxt", "statistics.json", "rejected.jsonl")
 _REMEDY = "shard all files again into another directory"
 
 
@@ -34,7 +39,9 @@ _REMEDY = "shard all files again into another directory"
 class Base:
     """The dataset that is added to."""
 
+    path: str
     manifest: Manifest
+    statistics: Statistics
 
     @classmethod
     def open(cls, options: ShardOptions) -> Base:
@@ -43,7 +50,10 @@ class Base:
         Raises:
           UsageError: there is no dataset, or it was made otherwise than the options say.
         """
-        manifest = Dataset.open(options.output).manifest
+        dataset = Dataset.open(options.output)
+        manifest = Manifest.model_validate_json(
+            Path(options.output, "manifest.json").read_text("utf-8")
+        )
         made_with = manifest.source.get("options")
         if manifest.source_rows is None or not isinstance(made_with, dict):
             raise UsageError(f"--append: {options.output} does not say how it was made: {_REMEDY}")
@@ -54,7 +64,7 @@ class Base:
                     f"--append: {options.output} was made with {name} {made_with.get(name)!r}, "
                     f"not {asked[name]!r}: leave it out, or {_REMEDY}"
                 )
-        return cls(manifest)
+        return cls(options.output, manifest, dataset.statistics)
 
     def options(self, options: ShardOptions) -> ShardOptions:
         """Returns how the new files are read: as the others were, their types known."""
@@ -90,7 +100,10 @@ class Base:
             if identity["sha256"] in known:
                 continue
             if file.path in there:
-                raise UsageError(f"--append: {file.path} was changed since it was read: {_REMEDY}")
+                images = "put new images into a folder of their own, or " if file.images else ""
+                raise UsageError(
+                    f"--append: {file.path} was changed since it was read: {images}{_REMEDY}"
+                )
             fresh.append((file, identity))
         return [file for file, _ in fresh], [identity for _, identity in fresh]
 
@@ -168,22 +181,31 @@ class Base:
         """What the new shards' names begin with."""
         return f"append-{len(self.manifest.source.get('appended', [])) + 1:04d}-"
 
-    def remove_orphans(self, output: Path) -> None:
-        """Removes shards that a killed run has added and no manifest lists."""
-        listed = {shard.path for split in self.manifest.splits.values() for shard in split.shards}
-        for path in output.glob("*/append-*"):
-            if str(path.relative_to(output)) not in listed:
-                path.unlink()
+    def link(self, root: Path) -> list[str]:
+        """Gives the old shards second names below `root`, and all else that lies beside them.
 
-    def figures(self, output: Path, joined: Manifest) -> Statistics:
+        Returns the lines of `rejected.jsonl`.
+        """
+        described = shutil.ignore_patterns(*_DESCRIPTIONS)
+        old = os.path.realpath(self.path)
+        shutil.copytree(
+            old, root, ignore=described, copy_function=os.link, symlinks=True, dirs_exist_ok=True
+        )
+        rejected = Path(old, "rejected.jsonl")
+        return rejected.read_text("utf-8").splitlines() if rejected.exists() else []
+
+    def figures(self, root: Path, joined: Manifest, new: Statistics) -> Statistics:
         """Returns the figures of old and new rows together: all shards are read."""
-        dataset = Dataset.open(str(output))
         if joined.layout == "rows":
             features = plan_storage(joined.features)
             joined = joined.model_copy(update={"features": features})
-        dataset = replace(dataset, manifest=joined)
+        ranges = ranges_of(self.statistics)
+        for name, (low, high) in ranges_of(new).items():
+            there = ranges.get(name, (low, high))
+            ranges[name] = min(low, there[0]), max(high, there[1])
+        dataset = Dataset(str(root), joined, self.statistics)
         return Statistics(
-            splits={name: figures.of_dataset(dataset, name) for name in joined.splits}
+            splits={name: figures.of_dataset(dataset, name, ranges) for name in joined.splits}
         )
 
     def joined(self, manifest: Manifest, rows: int) -> Manifest:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ctypes
+import errno
 import fcntl
 import json
 import os
@@ -18,6 +20,9 @@ from trainer.errors import UsageError
 
 _LOCK = "lock"
 _STATE = "state.json"
+# Of renameat2: paths are those of this process, and what it does.
+_HERE = -100
+_RENAME_EXCHANGE = 2
 
 
 def existing(output: str, source: dict[str, Any]) -> Dataset | None:
@@ -48,55 +53,85 @@ def existing(output: str, source: dict[str, Any]) -> Dataset | None:
 
 
 @contextmanager
-def appearing(output: str, state: dict[str, Any], report: Report) -> Iterator[tuple[Work, Path]]:
-    """Gives a place to work in, and a directory in it that becomes `output` at the end.
+def alone(output: str) -> Iterator[Path]:
+    """Gives a hidden place beside `output`, and holds a lock on it.
 
-    The place is hidden beside `output`. A run that was killed leaves it; the next one goes on from
-    what is there if it is to do the same (`state`), and removes it if not. A run that ends with an
-    error removes it.
+    The lock ends with the process, however that ends. The place stays where a run leaves something
+    in it for the next one.
 
     Raises:
       UsageError: it cannot be written, or another run is at it.
     """
-    with working(output, state, report) as (work, root):
-        yield work, root
-        settle_down(root)
-        root.rename(Path(output).absolute())
-        _on_disk(Path(output).absolute().parent)
-
-
-@contextmanager
-def working(output: str, state: dict[str, Any], report: Report) -> Iterator[tuple[Work, Path]]:
-    """As `appearing`; what becomes of the directory is up to the caller."""
-    target = Path(output).absolute()
+    target = _target(output)
     with _as_usage_errors(output):
         target.parent.mkdir(parents=True, exist_ok=True)
         partial = target.parent / f".{target.name}.partial"
-        with _alone(partial, output):
-            root = _taken_up(partial, json.dumps(state, sort_keys=True), report)
+        partial.mkdir(exist_ok=True)
+        with (partial / _LOCK).open("w") as lock:
             try:
-                yield Work(str(partial)), root
-            except KeyboardInterrupt:
-                report("stopped: the same command takes up what has been read so far")
-                raise
-            except BaseException:
-                shutil.rmtree(partial, ignore_errors=True)
-                raise
-            shutil.rmtree(partial, ignore_errors=True)
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise UsageError(
+                    f"--output {output}: another run is writing it: wait for it, or stop it"
+                ) from None
+            try:
+                yield partial
+            finally:
+                if partial.exists() and [entry.name for entry in partial.iterdir()] == [_LOCK]:
+                    shutil.rmtree(partial)
 
 
 @contextmanager
-def _alone(partial: Path, output: str) -> Iterator[None]:
-    """Holds a lock that ends with the process, however that ends."""
-    partial.mkdir(exist_ok=True)
-    with (partial / _LOCK).open("w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise UsageError(
-                f"--output {output}: another run is writing it: wait for it, or stop it"
-            ) from None
-        yield
+def working(partial: Path, state: dict[str, Any], report: Report) -> Iterator[tuple[Work, Path]]:
+    """Gives a place to work in, and a directory in it for what is to become the output.
+
+    A run that was killed leaves both; the next one goes on from what is there if it is to do the
+    same (`state`), and removes it if not. A run that ends with an error removes it.
+    """
+    root = _taken_up(partial, json.dumps(state, sort_keys=True), report)
+    try:
+        yield Work(str(partial)), root
+    except KeyboardInterrupt:
+        report("stopped: the same command takes up what has been read so far")
+        raise
+    except BaseException:
+        shutil.rmtree(partial, ignore_errors=True)
+        raise
+    shutil.rmtree(partial, ignore_errors=True)
+
+
+def appear(root: Path, output: str, *, over: bool = False) -> None:
+    """Makes a directory the output, whole and at once; `over`: in place of an older one."""
+    target = _target(output)
+    for path in root.rglob("*"):
+        if path.is_file():
+            _on_disk(path)
+    if over:
+        _exchange(root, target)
+    else:
+        root.rename(target)
+    _on_disk(target.parent)
+
+
+def _target(output: str) -> Path:
+    """A link to a directory means that directory."""
+    return Path(os.path.realpath(output))
+
+
+def _exchange(one: Path, other: Path) -> None:
+    """Gives each of two directories the other's name; nobody sees a moment in between."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    names = (os.fsencode(one), os.fsencode(other))
+    if libc.renameat2(_HERE, names[0], _HERE, names[1], _RENAME_EXCHANGE) == 0:
+        return
+    code = ctypes.get_errno()
+    if code not in (errno.EINVAL, errno.ENOSYS):
+        raise OSError(code, os.strerror(code))
+    # A file system that cannot: two names one after the other.
+    held = one.with_name("held")
+    other.rename(held)
+    one.rename(other)
+    held.rename(one)
 
 
 def _taken_up(partial: Path, state: str, report: Report) -> Path:
@@ -117,14 +152,8 @@ def _taken_up(partial: Path, state: str, report: Report) -> Path:
     return root
 
 
-def settle_down(root: Path) -> None:
-    """Waits until the files below are on the disk: a machine that goes down keeps them."""
-    for path in root.rglob("*"):
-        if path.is_file():
-            _on_disk(path)
-
-
 def _on_disk(path: Path) -> None:
+    """Waits for it: a machine that goes down must not leave a name without its bytes."""
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)

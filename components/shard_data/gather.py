@@ -130,6 +130,8 @@ def gather(
     ]
     pieces = [piece for some in engine.run(_prepare, preparations) for piece in some]
     _refuse_mixed_kinds(pieces)
+    if all(piece.format in _TEXT for piece in pieces):  # headers are known before all is read
+        _check_names(_in_headers(pieces), pieces[0], options)
     asked = options
     if base is not None and pieces[0].format in _TEXT:
         options = options.model_copy(update={"types": {**base.types, **options.types}})
@@ -149,7 +151,7 @@ def gather(
         place,
         0 if base is None else base.first_row,
     )
-    _check_names(gathered, asked)
+    _check_names([name for some in scanned for name in some.names], pieces[0], asked)
     _compare(gathered)
     _count_rejected(gathered, say)
     _tell_of_empty(gathered, say)
@@ -194,8 +196,13 @@ def _refuse_mixed_kinds(pieces: Sequence[Piece]) -> None:
         )
 
 
-def _check_names(gathered: Gathered, options: ShardOptions) -> None:
-    known = list(dict.fromkeys(name for some in gathered.scanned for name in some.names))
+def _in_headers(pieces: Sequence[Piece]) -> list[str]:
+    columns = [name for piece in pieces for name, _ in (*piece.columns, *piece.partitions)]
+    return [name for name in columns if name]
+
+
+def _check_names(names: Sequence[str], first: Piece, options: ShardOptions) -> None:
+    known = list(dict.fromkeys(names))
     asked = [("--label", options.label)]
     asked += [("--drop", name) for name in options.drop]
     asked += [("--type", name) for name in options.types]
@@ -207,7 +214,7 @@ def _check_names(gathered: Gathered, options: ShardOptions) -> None:
         if name not in known:
             more = "" if flag != "--null-value" else f"; for the text itself write ={name}=…"
             raise UsageError(
-                f"{flag} {name}: {gathered.pieces[0].name} has no such column"
+                f"{flag} {name}: {first.name} has no such column"
                 f"{suggestion(name, known)} (it has {', '.join(known)}){more}"
             )
 

@@ -27,7 +27,7 @@ DEFAULT_SHARD_BYTES = 128 << 20
 # Below it, the interpreter and its libraries leave no room for rows.
 LEAST_MEMORY = 256 << 20
 # A directory of the dataset.
-SPLIT_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
+SPLIT_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 DEFAULT_SPLIT = {"train": 0.8, "eval": 0.1, "test": 0.1}
 _SIZES = {"": 1, "B": 1, "KIB": 1 << 10, "MIB": 1 << 20, "GIB": 1 << 30}
 # What changes neither a byte of the data nor its description.
@@ -118,11 +118,6 @@ class ShardOptions(BaseModel):
         """The columns that splits depend on."""
         one = [name for name in (self.split_time, self.split_column) if name is not None]
         return (*self.split_by, *one)
-
-    @property
-    def beam_arguments(self) -> list[str]:
-        """The options of the pipeline as Apache Beam reads them."""
-        return [f"--{name}={value}" for name, value in self.beam_options.items()]
 
     def identity(self) -> dict[str, Any]:
         """The options that the dataset depends on, as JSON values."""

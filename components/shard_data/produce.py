@@ -14,7 +14,7 @@ from components.shard_data import engine, figures, inputs
 from components.shard_data.append import Base
 from components.shard_data.arrange.placement import Place
 from components.shard_data.engine import Engine, local
-from components.shard_data.findings import Findings
+from components.shard_data.findings import Findings, flag
 from components.shard_data.gather import Gathered, gather
 from components.shard_data.inputs import SourceFile
 from components.shard_data.options import ShardOptions
@@ -30,8 +30,11 @@ from trainer.data.statistics import Statistics
 _LARGEST_PIECE = 32 << 20
 _SMALLEST_PIECE = 1 << 20
 _PIECES_IN_MEMORY = 128
-# What a process needs for a piece, its columns as text and as stored, and for a shard.
+# What a process needs: the interpreter and its libraries, a piece as text and as stored.
+_BYTES_A_PROCESS = 96 << 20
 _BYTES_A_PIECE_BYTE = 16
+# Fewer different values than this may be chance.
+_MANY_IDS = 1000
 # Less is done before a pool of processes has started.
 _WORTH_PROCESSES = 64 << 20
 
@@ -91,7 +94,7 @@ def produce(
             total_bytes=given.bytes,
             base=base,
         )
-        settled = settle(gathered, pool, gathered.options, say, base)
+        settled = settle(gathered, pool, gathered.options, say, given.report, base)
         rows = sum(settled.placement.rows.values())
         given.report(
             f"{rows:,} rows, {len(settled.features)} columns, label {_told(settled.label)}"
@@ -112,7 +115,9 @@ def produce(
 
 
 def _processes(options: ShardOptions, total: int, piece_bytes: int) -> int:
-    fitting = max(1, options.memory // (piece_bytes * _BYTES_A_PIECE_BYTE))
+    # One more for the process that waits for the others.
+    one = _BYTES_A_PROCESS + piece_bytes * _BYTES_A_PIECE_BYTE
+    fitting = max(1, (options.memory - _BYTES_A_PROCESS) // one)
     if options.processes is not None:
         return min(options.processes, fitting)
     return min(local.cores(), fitting) if total > _WORTH_PROCESSES else 1
@@ -187,9 +192,16 @@ def _shards(pool: Engine, jobs: Sequence[write.Job], report: Report) -> Iterator
         yield written
 
 
-def note_oddities(manifest: Manifest, statistics: Statistics, say: Findings) -> None:
-    """Says what the whole shows: constant columns, classes that training never sees."""
+def note_oddities(
+    manifest: Manifest, statistics: Statistics, say: Findings, *, named: bool
+) -> None:
+    """Says what the whole shows: constant columns, classes that training never sees.
+
+    named: whether columns that only name rows are worth a word; of images each has its path.
+    """
     _note_constants(manifest, statistics, say)
+    if named:
+        _note_ids(manifest, statistics, say)
     _note_absent_classes(manifest, statistics, say)
 
 
@@ -205,6 +217,19 @@ def _note_constants(manifest: Manifest, statistics: Statistics, say: Findings) -
             same = len(limits) == 1 and limits != {None}
         if same:
             say.note(f"column {feature.name} has the same value in every row")
+
+
+def _note_ids(manifest: Manifest, statistics: Statistics, say: Findings) -> None:
+    """A column that only tells rows apart teaches nothing that holds for others."""
+    train = statistics.splits["train"]
+    for feature in manifest.inputs:
+        found = train.features[feature.name]
+        is_name = not feature.shape and feature.logical is None and feature.dtype != "float32"
+        if is_name and found.count >= _MANY_IDS and found.distinct == found.count == train.rows:
+            say.note(
+                f"column {feature.name} has another value in every row: if it only names rows, "
+                f"leave it out with {flag('--drop', feature.name)}"
+            )
 
 
 def _note_absent_classes(manifest: Manifest, statistics: Statistics, say: Findings) -> None:

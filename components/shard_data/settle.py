@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -20,6 +20,7 @@ from components.shard_data.gather import Gathered
 from components.shard_data.options import ShardOptions
 from components.shard_data.phases import rank, route
 from components.shard_data.phases.rank import Ranked
+from components.shard_data.progress import Progress, Report
 from components.shard_data.types import labels
 from components.shard_data.types.decide import decide
 from components.shard_data.types.plan import Plan
@@ -53,6 +54,7 @@ def settle(
     engine: Engine,
     options: ShardOptions,
     say: Findings,
+    report: Report,
     base: Base | None = None,
 ) -> Settled:
     """Decides types, label and places; the rows lie parted by bucket in the work directory.
@@ -62,6 +64,7 @@ def settle(
       engine: who ranks and routes its pieces.
       options: how.
       say: takes the notes.
+      report: takes lines of progress.
       base: the dataset that is added to.
 
     Raises:
@@ -87,15 +90,7 @@ def settle(
         moments=None if base is None else base.moments,
         may_be_empty=base is not None,
     )
-    routed = list(
-        engine.run(
-            route.run,
-            [
-                route.Job(number, stored, place, options, gathered.work)
-                for number in range(len(gathered.pieces))
-            ],
-        )
-    )
+    routed = _routed(gathered, engine, stored, place, options, report)
     renumbered: dict[str, npt.NDArray[np.int32]] = {}
     ranges: dict[str, tuple[float, float]] = {}
     features = []
@@ -107,6 +102,27 @@ def settle(
     return Settled(
         tuple(features), label, place, renumbered, ranges, rules.described(options, place)
     )
+
+
+def _routed(
+    gathered: Gathered,
+    engine: Engine,
+    stored: Mapping[str, Plan],
+    place: Placement,
+    options: ShardOptions,
+    report: Report,
+) -> list[dict[str, route.Column]]:
+    jobs = [
+        route.Job(number, stored, place, options, gathered.work)
+        for number in range(len(gathered.pieces))
+    ]
+    progress = Progress("ordered", len(jobs), report)
+    routed = []
+    for job, columns in zip(jobs, engine.run(route.run, jobs), strict=True):
+        some = gathered.scanned[job.number]
+        progress.add(some.size, some.kept, gathered.pieces[job.number].name)
+        routed.append(columns)
+    return routed
 
 
 def _bucket_rows(gathered: Gathered, options: ShardOptions) -> int:

@@ -37,69 +37,88 @@ def shard(options: ShardOptions, report: Report = lambda line: None) -> Manifest
     """
     options = schema.with_types(options)
     files = inputs.find(options.sources)
-    base = Base.open(options) if options.append else None
-    if base is not None:
-        options = base.options(options)
+    if options.append:
+        with directory.alone(options.output) as partial:
+            return _appended(partial, files, options, report)
+    files, source = _source(files, options, report)
+    there = directory.existing(options.output, source)
+    if there is not None:
+        report(f"{options.output} is up to date: the same source and options made it")
+        return there.manifest
+    with directory.alone(options.output) as partial:
+        return _made(partial, Input(files, source, options, report))
+
+
+def _source(
+    files: list[SourceFile], options: ShardOptions, report: Report, base: Base | None = None
+) -> tuple[list[SourceFile], dict[str, Any]]:
+    """Returns the files that are to be read, in order, and what identifies them."""
     identities = _identities(files, options)
     if base is not None:
         files, identities = base.new(files, identities)
     if options.order == "content":
         files, identities = _by_content(files, identities)
-    source = {"files": identities, "options": options.identity()}
-    if base is not None:
-        if not files:
-            report(f"{options.output} is up to date: it has all of these files")
-            return base.manifest
-        return _appended(base, Input(files, source, options, report))
-    there = directory.existing(options.output, source)
-    if there is not None:
-        report(f"{options.output} is up to date: the same source and options made it")
-        return there.manifest
-    return _made(Input(files, source, options, report))
+    _tell_of_twins(identities, report)
+    return files, {"files": identities, "options": options.identity()}
 
 
-def _made(given: Input) -> Manifest:
+def _made(partial: Path, given: Input) -> Manifest:
     say = Findings()
-    with directory.appearing(given.options.output, given.state, given.report) as (place, root):
+    with directory.working(partial, given.state, given.report) as (place, root):
         manifest, statistics, gathered = produce(given, place, root, say)
-        note_oddities(manifest, statistics, say)
+        note_oddities(manifest, statistics, say, named=gathered.pieces[0].format != "images")
         manifest = manifest.model_copy(update={"notes": tuple(say.all_notes())})
         _describe(root, manifest, statistics, list(rejected_lines(gathered)))
-        if given.options.verify:
-            verify.verify(root, manifest)
-            given.report("verified: every record reads back as written")
+        _verify(root, manifest, given)
+        directory.appear(root, given.options.output)
     for line in say.told():
         given.report(line)
     return manifest
 
 
-def _appended(base: Base, given: Input) -> Manifest:
+def _appended(
+    partial: Path, files: list[SourceFile], options: ShardOptions, report: Report
+) -> Manifest:
+    """Makes a dataset beside the old one that has its shards, too, and puts it in its place."""
+    base = Base.open(options)
+    options = base.options(options)
+    files, source = _source(files, options, report, base)
+    if not files:
+        report(f"{options.output} is up to date: it has all of these files")
+        return base.manifest
+    given = Input(files, source, options, report)
     say = Findings()
-    output = Path(given.options.output)
-    with directory.working(given.options.output, given.state, given.report) as (place, root):
-        base.remove_orphans(output)
-        manifest, _, gathered = produce(given, place, root, say, base)
+    with directory.working(partial, given.state, report) as (place, root):
+        manifest, statistics, gathered = produce(given, place, root, say, base)
         joined = base.joined(manifest, gathered.rows)
-        directory.settle_down(root)
-        for split in manifest.splits.values():
-            for shard in split.shards:
-                (output / shard.path).parent.mkdir(exist_ok=True)
-                (root / shard.path).rename(output / shard.path)
-        statistics = base.figures(output, joined)
-        rejected = output / "rejected.jsonl"
-        earlier = rejected.read_text("utf-8").splitlines() if rejected.exists() else []
-        _describe(output, joined, statistics, [*earlier, *rejected_lines(gathered)])
-        if given.options.verify:
-            verify.verify(output, joined)
-            given.report("verified: every record reads back as written")
+        earlier = base.link(root)
+        figures = base.figures(root, joined, statistics)
+        _describe(root, joined, figures, [*earlier, *rejected_lines(gathered)])
+        _verify(root, joined, given)
+        directory.appear(root, options.output, over=True)
     for line in say.told():
-        given.report(line)
+        report(line)
     return joined
+
+
+def _verify(root: Path, manifest: Manifest, given: Input) -> None:
+    if given.options.verify:
+        verify.verify(root, manifest, given.report)
+        given.report("verified: every record reads back as written")
 
 
 def _identities(files: Sequence[SourceFile], options: ShardOptions) -> list[dict[str, Any]]:
     with ThreadPoolExecutor(local.cores()) as threads:
         return list(threads.map(partial(inputs.fingerprint, labels=options.labels), files))
+
+
+def _tell_of_twins(identities: Sequence[dict[str, Any]], report: Report) -> None:
+    """The same bytes under two names are most likely one file too many."""
+    first: dict[str, str] = {}
+    for entry in identities:
+        name = first.setdefault(entry["sha256"], entry["path"])
+        if name != entry["path"]:
+            report(f"{name} and {entry['path']} are the same, byte for byte: both are read")
 
 
 def _by_content(

@@ -152,17 +152,25 @@ def _keys_of(load: Load, code: int, moments: Keys | None) -> Callable[[], Iterat
 
 
 def _moments(load: Load, total: int, options: ShardOptions) -> Keys:
-    """Returns the last moment of each split but the last."""
+    """Returns the last moment of each split but the last.
+
+    Rows of one moment stay together: they go to the side of the cut that leaves both splits nearer
+    to their fractions.
+    """
     ends = np.cumsum(list(split.sizes(total, options).values()))[:-1]
     last = np.maximum(ends - 1, 0).tolist()
-    return ranks.at(lambda: (np.asarray(a["moment"], np.uint64) for a in load()), last)
+    moments = ranks.at(lambda: (np.asarray(a["moment"], np.uint64) for a in load()), last)
+    before, through = np.zeros(len(ends), np.int64), np.zeros(len(ends), np.int64)
+    for arrays in load():
+        found = np.sort(np.asarray(arrays["moment"], np.uint64))
+        before += np.searchsorted(found, moments, side="left")
+        through += np.searchsorted(found, moments, side="right")
+    is_nearer = (before > 0) & (ends - before < through - ends)
+    return np.where(is_nearer, moments - np.uint64(1), moments)
 
 
 def _by_time(load: Load, moments: Keys, options: ShardOptions) -> dict[str, int]:
-    """Returns the rows of each split.
-
-    Rows of one moment share a split, so the fractions are met as nearly as moments allow.
-    """
+    """Returns the rows of each split."""
     counts = np.zeros(len(options.split), np.int64)
     for arrays in load():
         part = np.searchsorted(moments, arrays["moment"], side="left")

@@ -30,7 +30,7 @@ def choose(options: ShardOptions, processes: int, work: Work) -> AbstractContext
     if options.engine == "beam":
         from components.shard_data.engine.beam import Beam
 
-        return Beam(options.beam_arguments, work)
+        return Beam(options.beam_options, work)
     from components.shard_data.engine.local import Here, Processes
 
     return Here() if processes == 1 else Processes(processes)

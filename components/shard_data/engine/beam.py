@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import importlib
 import typing
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -18,7 +18,7 @@ from pydantic import TypeAdapter
 
 from components.shard_data.engine import Job, Result
 from components.shard_data.work import Work, write_text
-from trainer.errors import UsageError
+from trainer.errors import UsageError, suggestion
 
 _FAILED = ".error"
 
@@ -26,8 +26,9 @@ _FAILED = ".error"
 class Beam:
     """Runs phases with the pipeline options given."""
 
-    def __init__(self, arguments: Sequence[str], work: Work) -> None:
-        self._arguments = list(arguments)
+    def __init__(self, options: Mapping[str, str], work: Work) -> None:
+        self._named = tuple(options)
+        self._arguments = [f"--{name}={value}" for name, value in options.items()]
         self._work = work
         self._phases = 0
 
@@ -52,10 +53,20 @@ class Beam:
         # Beam has no types.
         beam: Any = importlib.import_module("apache_beam")
         options: Any = importlib.import_module("apache_beam.options.pipeline_options")
+        known = options.PipelineOptions([]).get_all_options()
+        for name in self._named:
+            if name not in known:
+                raise UsageError(
+                    f"--beam-option {name}: Apache Beam has no such option{suggestion(name, known)}"
+                )
         self._phases += 1
         folder = Path(self._work.root, "results", f"{self._phases:02d}")
         folder.mkdir(parents=True, exist_ok=True)
-        with beam.Pipeline(options=options.PipelineOptions(self._arguments)) as pipeline:
+        try:
+            pipeline = beam.Pipeline(options=options.PipelineOptions(self._arguments))
+        except (ValueError, ImportError) as error:  # no such runner, or options that it refuses
+            raise UsageError(f"--beam-option: {' '.join(str(error).split())}") from None
+        with pipeline:
             (
                 pipeline
                 | beam.Create(list(enumerate(jobs)))

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from components.shard_data.findings import flag
 from components.shard_data.formats import lines
 from components.shard_data.formats.piece import Columns, Piece, Read, Rejected, too_many
 from components.shard_data.formats.text import decoded
@@ -53,8 +54,9 @@ def read(piece: Piece, text: bytes, options: ShardOptions) -> Read:
                 where = f"{piece.name}, line {before + number}"
                 raise too_many(where, rejected[-1]) from None
     total = len(rows) + len(rejected)
+    left_out = set(options.drop) - set(options.split_columns)
     kept = np.delete(np.arange(total, dtype=np.int64), [bad.row for bad in rejected])
-    columns = _Columns(piece.name, numbers).of(rows)
+    columns = _Columns(piece.name, numbers, left_out).of(rows)
     return Read(columns, typed=True, rows=total, kept=kept, rejected=tuple(rejected))
 
 

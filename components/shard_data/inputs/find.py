@@ -56,11 +56,12 @@ def find(sources: Sequence[str]) -> list[SourceFile]:
     found = [file for source in sources for file in _expand(source)]
     seen: set[str] = set()
     for path in (path for file in found for path in _paths(file)):
-        if path in seen:
-            raise UsageError(f"source {path} is given twice: name it once")
         if not _is_text(path):
             raise UsageError(f"source {path!a}: its name is not UTF-8: rename it")
-        seen.add(path)
+        place = path if files.is_remote(path) else os.path.realpath(url_to_fs(path)[1])
+        if place in seen:
+            raise UsageError(f"source {path} is given twice: name it once")
+        seen.add(place)
     return found
 
 

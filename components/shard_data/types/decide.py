@@ -81,7 +81,7 @@ def _from_text(
     if kind == "int64":
         _refuse_beyond_int64(name, whole, where)
     elif kind == "float32":
-        kind = _text_floats(name, whole, where, say)
+        kind = _text_floats(name, whole, where, say, is_declared=declared is not None)
     elif kind == "timestamp":
         for remark in whole.notes:
             say.note(f"column {name}: {remark}")
@@ -108,7 +108,13 @@ def _infer(name: str, whole: Profile, options: ShardOptions, where: Where, say: 
                 return kind
     _refuse_decimal_commas(name, whole, options)
     if mostly_numbers:
-        _refuse_mixture(name, whole, where)
+        raise _mixture(name, "numbers", rows("number"), whole.first("word"), where)
+    moments = rows("word") - rows("odd_timestamp")
+    if 2 * moments > rows("value"):
+        what = "dates" if rows("odd_date") == rows("odd_timestamp") else "timestamps"
+        odd = min(whole.first("odd_timestamp"), whole.first("number"), key=_place)
+        odd = odd.model_copy(update={"rows": rows("value") - moments})
+        raise _mixture(name, what, moments, odd, where)
     return "string"
 
 
@@ -123,11 +129,14 @@ def _refuse_decimal_commas(name: str, whole: Profile, options: ShardOptions) -> 
         )
 
 
-def _refuse_mixture(name: str, whole: Profile, where: Where) -> None:
-    first = whole.first("word")
+def _place(mark: Mark) -> tuple[bool, int, int]:
+    return not mark.rows, mark.piece, mark.row
+
+
+def _mixture(name: str, what: str, count: int, first: Mark, where: Where) -> UsageError:
     cell = first.text
-    raise UsageError(
-        f"column {name} holds {whole.rows('number'):,} numbers and {first.rows:,} other values, "
+    return UsageError(
+        f"column {name} holds {count:,} {what} and {first.rows:,} other values, "
         f"first {_shown(cell)} ({where(first)}): if that means missing, "
         f"{_null_flag(f'={cell}' if '=' in cell else cell)}; to keep all of it as text, "
         f"{_as_text(name)}"
@@ -151,7 +160,9 @@ def _refuse_beyond_int64(name: str, whole: Profile, where: Where) -> None:
     )
 
 
-def _text_floats(name: str, whole: Profile, where: Where, say: Findings) -> str:
+def _text_floats(
+    name: str, whole: Profile, where: Where, say: Findings, *, is_declared: bool
+) -> str:
     if whole.rows("beyond_float32"):
         first = whole.first("beyond_float32")
         raise UsageError(
@@ -159,7 +170,7 @@ def _text_floats(name: str, whole: Profile, where: Where, say: Findings) -> str:
             f"means missing, {_null_flag(f'{name}={first.text}')}; to keep all of it as text, "
             f"{_as_text(name)}"
         )
-    return _of_floats(name, whole, say)
+    return "float32" if is_declared else _of_floats(name, whole, say)
 
 
 def _as_text(name: str) -> str:

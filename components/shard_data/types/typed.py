@@ -286,7 +286,7 @@ def _of_no_value(name: str, flat: pa.ChunkedArray) -> Typed:
             f"with {flag('--drop', name)}"
         )
     if kinds.is_null(flat.type):
-        return Typed(pa.array([], pa.int64()), Profile(kind="int64"))
+        return Typed(pa.nulls(0), Profile(kind="null"))
     if _is_text(flat.type):
         return Typed(pa.array([], pa.large_string()), Profile(kind="string"))
     if _is_binary(flat.type):

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import signal
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +14,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
+from components.shard_data import directory
 from components.shard_data.options import ShardOptions
 from components.shard_data.shard import shard
 from components.shard_data.verify import verify
@@ -147,12 +151,54 @@ def test_there_must_be_a_dataset(tmp_path: Path) -> None:
         _append(tmp_path, source)
 
 
-def test_what_a_killed_append_left_is_removed(tmp_path: Path) -> None:
+_KILLED = """
+import os, signal, sys
+from components.shard_data import directory, shard as step
+from components.shard_data.options import ShardOptions
+def appear(*args, **named):
+    os.kill(os.getpid(), signal.SIGKILL)
+directory.appear = appear
+step.shard(ShardOptions.parse({"sources": [sys.argv[1]], "output": sys.argv[2], "append": True}))
+"""
+
+
+def test_a_killed_append_leaves_the_dataset_as_it_was(tmp_path: Path) -> None:
     folder = _first(tmp_path)
-    orphan = write(tmp_path / "out/train/append-0001-00000-of-00009.tfrecord", b"x")
+    before = _shards(tmp_path / "out")
     write(folder / "b.csv", _table(1000, 1200))
+    ended = subprocess.run(
+        [sys.executable, "-c", _KILLED, str(folder), str(tmp_path / "out")],
+        timeout=120, check=False,
+    )  # fmt: skip
+    assert ended.returncode == -signal.SIGKILL
+    assert _shards(tmp_path / "out") == before
+    assert _append(tmp_path, folder, verify=True).rows == 1200
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["in", "out"]
+
+
+def test_an_append_waits_for_no_other(tmp_path: Path) -> None:
+    folder = _first(tmp_path)
+    write(folder / "b.csv", _table(1000, 1200))
+    with (
+        directory.alone(str(tmp_path / "out")),
+        pytest.raises(UsageError, match="another run is writing it"),
+    ):
+        _append(tmp_path, folder)
+    assert _append(tmp_path, folder).rows == 1200
+
+
+def test_figures_are_those_of_all_rows_at_once(tmp_path: Path) -> None:
+    folder = _first(tmp_path)
+    write(folder / "b.csv", _table(4000, 4400))
+    write(tmp_path / "out/notes.txt", "mine")
     _append(tmp_path, folder)
-    assert not orphan.exists()
+    found = Dataset.open(str(tmp_path / "out")).split_statistics("train").features["id"]
+    ids = np.array(rows(tmp_path / "out", "train")["id"])
+    assert found.histogram_edges is not None
+    counts, _ = np.histogram(ids, bins=np.array(found.histogram_edges))
+    assert found.histogram_edges[-1] >= 4300
+    assert tuple(counts.tolist()) == found.histogram_counts
+    assert (tmp_path / "out/notes.txt").read_text() == "mine"
 
 
 def test_typed_files_are_added_with_their_types(tmp_path: Path) -> None:

@@ -55,6 +55,14 @@ def test_time_parts_train_from_eval_from_test(tmp_path: Path) -> None:
     assert abs(np.corrcoef(np.arange(len(stored)), stored)[0, 1]) < 0.1
 
 
+def test_moments_that_are_few_are_parted_as_near_as_may_be(tmp_path: Path) -> None:
+    text = "year,x,y\n" + "".join(f"{2022 + i // 100},{i},{i % 2}\n" for i in range(300))
+    manifest = make_text(tmp_path, text, split="train=0.8,eval=0.2", split_time="year")
+    assert {name: split.rows for name, split in manifest.splits.items()} == {
+        "train": 200, "eval": 100,
+    }  # fmt: skip
+
+
 def test_a_moment_that_is_missing_is_an_error(tmp_path: Path) -> None:
     text = "day,x,y\n2024-01-01,1,0\n,2,1\n2024-01-03,3,0\n"
     assert "--split-time day: the column is missing in 1 rows" in refused_text(

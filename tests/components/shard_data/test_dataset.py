@@ -229,3 +229,34 @@ def test_a_bad_column_can_be_dropped(tmp_path: Path) -> None:
     assert "column bad" in refused_text(tmp_path, text)
     make_text(tmp_path, text, drop=["bad"])
     assert rows(tmp_path / "out")["x"] == [1, 2]
+
+
+def test_a_column_that_only_names_rows_is_said(tmp_path: Path) -> None:
+    manifest = make_text(tmp_path, _table(2000), drop=["unique"])
+    (said,) = (note for note in manifest.notes if "another value in every row" in note)
+    assert said.startswith("column id has")
+    assert said.endswith("--drop id")
+
+
+def test_the_same_file_twice_is_said(tmp_path: Path) -> None:
+    files = [write(tmp_path / name, _table(50)) for name in ("a.csv", "b.csv")]
+    told: list[str] = []
+    options = {"sources": [str(f) for f in files], "output": str(tmp_path / "o"), "label": "y"}
+    from components.shard_data.options import ShardOptions
+
+    shard(ShardOptions.parse(options), told.append)
+    assert any("a.csv and" in line and "byte for byte" in line for line in told)
+
+
+def test_a_link_to_a_directory_means_that_directory(tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    make_text(tmp_path, _table(100), output=str(tmp_path / "link"))
+    assert (tmp_path / "real/manifest.json").exists()
+    assert (tmp_path / "link").is_symlink()
+
+
+def test_a_file_of_two_spellings_is_one(tmp_path: Path) -> None:
+    source = write(tmp_path / "in/a.csv", _table(20))
+    with pytest.raises(UsageError, match="given twice"):
+        make(tmp_path, source, tmp_path / "in/../in/a.csv")

@@ -163,7 +163,7 @@ def test_what_another_call_left_is_removed(tmp_path: Path) -> None:
 _HELD = """
 import sys, time
 from components.shard_data import directory
-with directory.appearing(sys.argv[1], {}, print):
+with directory.alone(sys.argv[1]):
     print("held", flush=True)
     time.sleep(60)
 """

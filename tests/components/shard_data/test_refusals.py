@@ -184,3 +184,8 @@ def test_text_and_typed_files_do_not_mix(tmp_path: Path) -> None:
     write(tmp_path / "in/a.csv", GOOD)
     parquet.write_table(pa.table({"x": [1], "y": [0]}), tmp_path / "in/b.parquet")
     assert "one kind at a time" in refusal(tmp_path, tmp_path / "in")
+
+
+def test_a_name_that_no_header_has_is_told_before_rows_are_read(tmp_path: Path) -> None:
+    source = write(tmp_path / "a.csv", GOOD + "1,2,3,4\n")
+    assert "--label z: " in refusal(tmp_path, source, label="z")

@@ -59,6 +59,18 @@ def test_a_word_among_numbers_is_an_error_wherever_it_stands(tmp_path: Path, row
     assert "--type x=string" in message
 
 
+@pytest.mark.parametrize(
+    ("good", "bad", "what"),
+    [("2024-01-02", "NA", "dates"), ("2024-01-02", "2024-13-45", "dates"),
+     ("2024-01-02", "7", "dates"), ("2024-01-02T03:04:05Z", "soon", "timestamps")],
+)  # fmt: skip
+def test_a_word_among_dates_is_an_error(tmp_path: Path, good: str, bad: str, what: str) -> None:
+    message = refused_text(tmp_path, _column([good, good, bad]))
+    assert f"column x holds 2 {what} and 1 other values, first '{bad}'" in message
+    assert f"line 4): if that means missing, --null-value {bad}" in message
+    assert "--type x=string" in message
+
+
 def test_the_remedies_work(tmp_path: Path) -> None:
     text = _column(["1", "NA", "2"])
     make_text(tmp_path, text, null_values=["NA"])

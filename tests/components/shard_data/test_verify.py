@@ -96,6 +96,9 @@ def test_a_mistake_is_the_same_on_beam(tmp_path: Path) -> None:
     source = write(tmp_path / "a.csv", TABLE + "1,2\n")
     with pytest.raises(UsageError, match=r"line 302: 2 fields, the header has 3"):
         make(tmp_path, source, engine="beam")
+    for option, said in (("runner=Nope", "Nope"), ("runer=Nope", "did you mean 'runner'")):
+        with pytest.raises(UsageError, match=f"--beam-option.*{said}"):
+            make(tmp_path, source, engine="beam", beam_options=[option])
     with pytest.raises(UsageError, match="--beam-option is for --engine beam"):
         make(tmp_path, source, beam_options=["runner=DirectRunner"])
     assert [path.name for path in tmp_path.iterdir()] == ["a.csv"]

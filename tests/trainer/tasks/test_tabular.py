@@ -108,6 +108,16 @@ def test_columns_can_be_chosen_and_left_out(tmp_path: Path) -> None:
         chosen(columns="x0", ignore="x0")
 
 
+def test_files_are_for_another_task(tmp_path: Path) -> None:
+    manifest = make_dataset(tmp_path, rows=20).manifest
+    image = Feature(name="image", dtype="string", logical="bytes")
+    data = manifest.model_copy(update={"features": (image, *manifest.features)})
+    with pytest.raises(UsageError, match=r"column image holds files: .* --task image"):
+        Tabular().inputs(data)
+    others = Tabular(TabularOptions(ignore=("image",))).inputs(data)
+    assert image.name not in [f.name for f in others]
+
+
 def test_unknown_tasks_are_named() -> None:
     with pytest.raises(UsageError, match="unknown task 'tabula', did you mean 'tabular'"):
         options_class("tabula")

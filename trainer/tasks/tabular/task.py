@@ -45,6 +45,12 @@ class Tabular(Task):
             and f.name in (self.options.columns or known)
             and f.name not in self.options.ignore
         ]
+        for feature in chosen:
+            if feature.logical == "bytes":
+                raise UsageError(
+                    f"column {feature.name} holds files: images are read by --task image; to learn "
+                    f"from the other columns, --ignore {feature.name}"
+                )
         if not chosen:
             raise UsageError("the tabular task has no input column: see --columns and --ignore")
         return tuple(chosen)

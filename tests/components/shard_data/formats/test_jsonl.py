@@ -164,3 +164,12 @@ def test_pyarrow_is_believed_at_plain_lines(tmp_path: Path) -> None:
     fast = jsonl._at_once(Piece(path, "jsonl", path, 0, len(text), first=True), text)
     assert fast is not None
     assert fast.columns["d"].type == pa.string()
+
+
+def test_a_key_that_is_left_out_may_hold_anything(tmp_path: Path) -> None:
+    text = '{"x": 1, "items": [{"a": 1}]}\n{"x": 2, "items": "none"}\n'
+    with pytest.raises(UsageError, match="column items"):
+        read(tmp_path, text)
+    assert read(tmp_path, text, drop=["items"]).columns["x"] == [1, 2]
+    with pytest.raises(UsageError, match="--drop items leaves it out"):
+        read(tmp_path, '{"items": [{"a": 1}]}\n')
