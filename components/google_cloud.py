@@ -22,6 +22,7 @@ from components.reach import (
     Unreachable,
     is_passing,
     told_if_slow,
+    without_password,
 )
 from trainer.errors import UsageError, suggestion
 
@@ -76,9 +77,11 @@ def _knock(address: str) -> None:
         port = place.port or (80 if place.scheme == "http" else 443)
         socket.create_connection((place.hostname or "", port), CONNECT_SECONDS).close()
     except ValueError as error:
-        raise UsageError(f"api_endpoint ({address}): no address: {error}") from None
+        raise UsageError(f"api_endpoint ({without_password(address)}): {error}") from None
     except OSError as error:
-        raise Unreachable(f"Vertex at {address} cannot be reached: {error}") from None
+        raise Unreachable(
+            f"Vertex at {without_password(address)} cannot be reached: {error}"
+        ) from None
 
 
 def _check_credentials(path: str) -> None:

@@ -6,6 +6,7 @@ And how long it is waited for: no request goes without an end, no wait without a
 from __future__ import annotations
 
 import contextlib
+import re
 import sys
 import threading
 from collections.abc import Iterator
@@ -25,6 +26,11 @@ class Unreachable(UsageError):
 def is_passing(status: int | None) -> bool:
     """Whether an HTTP status tells of the server's state rather than of the request."""
     return status == 429 or (status or 0) >= 500
+
+
+def without_password(address: str) -> str:
+    """Returns an address without the name and the password in it, to be shown."""
+    return re.sub(r"//[^/?#]*@", "//", address)
 
 
 @contextlib.contextmanager

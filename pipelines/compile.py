@@ -5,14 +5,16 @@ from __future__ import annotations
 import argparse
 import importlib
 import os
+import sys
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from components.image import IMAGE, IMAGE_VARIABLE, with_image
+from components.image import IMAGE, IMAGE_VARIABLE, check_reference, with_image
 from pipelines import settings, targets
 from pipelines.targets import TARGETS
+from pipelines.targets.images import oddities
 from trainer.errors import UsageError, suggestion
 
 HELP = "write a pipeline or a component as YAML"
@@ -87,16 +89,24 @@ def compile_to(
     if name in COMPONENTS and (flags or settings_file):
         raise UsageError(f"{name} is a component, the same everywhere: it has no settings")
     _check_output(Path(output))
-    image = image or default_image()
+    image = default_image() if image is None else image
+    check_reference(image)
     if name in COMPONENTS:
         _write(Path(output), _component(name, image))
         return
     target, workers = target or "local", workers or 1
-    read = read or settings.read(target, flags or {}, file=settings_file)
-    _write(
-        Path(output),
-        _pipeline(targets.load(target, read, image=image, workers=workers), image, workers),
-    )
+    is_first = read is None
+    read = settings.read(target, flags or {}, file=settings_file) if is_first else read
+    loaded = targets.load(target, read, image=image, workers=workers)
+    if is_first:
+        tell_oddities(target, read, image)
+    _write(Path(output), _pipeline(loaded, image, workers))
+
+
+def tell_oddities(target: str, read: Any, image: str) -> None:
+    """Says on stderr what will likely not work with this image there."""
+    for line in oddities(target, read, image):
+        print(f"castell: {line}", file=sys.stderr)
 
 
 def default_image() -> str:

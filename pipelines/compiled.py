@@ -58,7 +58,7 @@ class Compiled:
         for declared in inputs.get("parameters", {}).values():
             str(declared["parameterType"])
         # Each raises what `read` turns into its line.
-        str(self.name), list(self.steps), dict(self.platform)
+        str(self.name), list(self.steps), dict(self.platform), str(self.target)
         self.with_images({}).without_cache()
         try:
             message = pipeline_spec_pb2.PipelineSpec()
@@ -76,6 +76,27 @@ class Compiled:
         """The names of all steps that it may run."""
         components: dict[str, Any] = self.spec["components"]
         return [n.removeprefix("comp-") for n, c in components.items() if "executorLabel" in c]
+
+    @property
+    def target(self) -> str:
+        """The target that train_evaluate_export was compiled for; empty for another pipeline.
+
+        Its training step tells.
+        """
+        step = self.spec["components"].get("comp-train-model", {})
+        if self.name != "train-evaluate-export" or not step:
+            return ""
+        taken = step.get("inputDefinitions", {}).get("parameters", {})
+        marks = {"vertex": "worker_pool_specs", "kfp": "kubernetes"}
+        return next((target for target, mark in marks.items() if mark in taken), "local")
+
+    def check_target(self, target: str) -> None:
+        """Raises UsageError if it was compiled for another target."""
+        if self.target not in ("", target):
+            raise UsageError(
+                f"{self.file} is compiled for target {self.target}: compile it with "
+                f"--target {target}"
+            )
 
     @property
     def parameters(self) -> dict[str, Any]:

@@ -143,6 +143,7 @@ def run_compiled(
     from pipelines.train_evaluate_export import NAME
 
     compiled = Compiled.read(file)
+    compiled.check_target("local")
     declared = compiled.parameters
     arguments = params if isinstance(params, Mapping) else parameters.parse(params, declared)
     parameters.check(arguments)

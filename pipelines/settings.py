@@ -11,8 +11,9 @@ import argparse
 import importlib
 import io
 import os
+import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,10 @@ SECTIONS = {
 }
 
 # Defaults that need no word.
+# What Kubernetes tells every container of a Service that is called castell-kfp.
+_OF_A_SERVICE = re.compile(
+    r"SERVICE_HOST|SERVICE_PORT(_.*)?|PORT(_[0-9]+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)?"
+)
 _UNSAID: tuple[Any, ...] = ("", None, (), {})
 
 
@@ -48,8 +53,10 @@ def model_of(target: str) -> type[Section] | None:
     return found
 
 
-def add_flags(parser: argparse.ArgumentParser) -> None:
-    """Declares `--settings` and a flag for every key of every section."""
+def add_flags(
+    parser: argparse.ArgumentParser, only: Mapping[str, Collection[str]] | None = None
+) -> None:
+    """Declares `--settings` and a flag for every key of every section; `only`: for these keys."""
     parser.add_argument(
         "--settings", metavar="FILE", help=f"settings of the targets [{DEFAULT_FILE}, if there]"
     )
@@ -57,6 +64,8 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     texts: dict[str, str] = {}
     for target in SECTIONS:
         for key, field in _fields(target).items():
+            if only is not None and key not in only.get(target, ()):
+                continue
             told.setdefault(key, []).append(target)
             default = "" if field.default in _UNSAID else f" [{field.default}]"
             texts.setdefault(key, f"{field.description or ''}{default}")
@@ -103,7 +112,7 @@ def read(
     from_environ = {
         name.removeprefix(prefix).lower(): value
         for name, value in environ.items()
-        if name.startswith(prefix)
+        if name.startswith(prefix) and not _OF_A_SERVICE.fullmatch(name.removeprefix(prefix))
     }
 
     def in_file(key: str) -> str:
@@ -135,6 +144,7 @@ def read(
         if key in where and fields[key].repr:
             thing += f" ({values[key]})"
         said += _form(values.get(key), fields[key].annotation) if key in where else ""
+        said += ": quote it" if first["type"] == "string_type" and _is_plain(first["input"]) else ""
         raise UsageError(f"{thing}: {said[0].lower()}{said[1:]}") from None
 
 
@@ -186,6 +196,11 @@ def _read_text(name: str, text: str, kind: Any) -> Any:
             raise UsageError(f"{name} ({text}): a key stands there twice: keep one")
         return {key: value for key, _, value in pairs}
     return text
+
+
+def _is_plain(value: Any) -> bool:
+    """Whether YAML took a word for something else: 12, yes, 2026-01-01."""
+    return not isinstance(value, list | dict | None)
 
 
 def _form(value: Any, kind: Any) -> str:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 
 from pipelines import settings
+from pipelines.submit.command import place_of
+from pipelines.submit.platform import LOOKED_UP
 from pipelines.submit.status import add_run_arguments, connected
 
 HELP = "end a submitted run, or remove a schedule"
@@ -16,7 +18,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--schedule", action="store_true", help="RUN is a schedule: its next runs are not begun"
     )
-    settings.add_flags(parser)
+    settings.add_flags(parser, LOOKED_UP)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -27,5 +29,9 @@ def run(args: argparse.Namespace) -> int:
         print(f"schedule {args.id} is removed; runs that have begun go on")
         return 0
     platform.cancel(args.id)
-    print(f"run {args.id} is being cancelled; `castell status {args.id} --target {target}` tells")
+    place = place_of(args, target)
+    print(
+        f"run {args.id} is being cancelled; `castell status {args.id} --target {target}{place}` "
+        "tells"
+    )
     return 0

@@ -5,19 +5,31 @@ from __future__ import annotations
 import argparse
 import math
 import os
+import shlex
 import sys
 import tempfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from components.google_cloud import check_region
+from components.image import check_reference
+from components.reach import without_password
 from pipelines import foresight, parameters, settings
-from pipelines.compile import PIPELINES, compile_to
+from pipelines.compile import PIPELINES, compile_to, default_image, tell_oddities
 from pipelines.compiled import Compiled
 from pipelines.submit import cron, images
 from pipelines.submit.choices import choices, described
 from pipelines.submit.follow import POLL_SECONDS, NoQuota, follow
-from pipelines.submit.platform import SENT, TARGETS, Platform, Request, connect
+from pipelines.submit.platform import (
+    LOOKED_UP,
+    SENT,
+    TARGETS,
+    Platform,
+    Request,
+    check_host,
+    connect,
+)
 from pipelines.submit.show import printable, recorder
 from trainer.errors import EXIT_INTERRUPTED, Stopped, UsageError, suggestion
 
@@ -74,13 +86,27 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError("--wait follows one run: leave --cron and --show out")
     times = None if args.cron is None else cron.read(args.cron, args.target)
     read = settings.read(args.target, settings.given_flags(args), file=args.settings)
-    tries = choices(read) if args.wait and not _is_file(args.pipeline) else [read]
+    is_file = _is_file(args.pipeline)
+    tries = choices(read) if args.wait and not is_file else [read]
     wanted = getattr(read, "fallbacks", ())
     if wanted and len(tries) == 1:
         print(
             "castell: fallbacks are left aside: they need --wait, and a pipeline by its name",
             file=sys.stderr,
         )
+    if args.target == "vertex":
+        for one in tries:
+            check_region(one.location)
+    if args.target == "vertex" and read.experiment and times:
+        print(
+            f"castell: experiment {read.experiment}: runs of a schedule are not noted there",
+            file=sys.stderr,
+        )
+    if args.target == "kfp":
+        check_host(read.host)
+    if not is_file:
+        image = default_image() if args.image is None else args.image
+        tell_oddities(args.target, read, image)
     requests = _requests(args, tries)
     if args.show:
         _show(args.target, tries[0], requests[0], times)
@@ -102,6 +128,8 @@ def _requests(args: argparse.Namespace, tries: list[Any]) -> list[Request]:
     if compiled[0].name == NAME:
         foresight.check({**parameters.defaults(compiled[0].parameters), **given})
     _check_places(given)
+    for image in compiled[0].images:
+        check_reference(image)
     found = digests(compiled[0].images, required=args.require_digest)
     pinned = [one.with_images(found) for one in compiled]
     if args.no_cache:
@@ -129,7 +157,8 @@ def _submit(args: argparse.Namespace, tries: list[Any], requests: list[Request])
         if not args.wait:
             break
         try:
-            return wait(platform, args.target, sent.id, args.poll_seconds)
+            place = place_of(args, args.target, tries[0], read)
+            return wait(platform, args.target, sent.id, args.poll_seconds, place)
         except NoQuota as error:
             if number == len(requests):
                 raise
@@ -145,19 +174,37 @@ def check_target(target: str) -> None:
         raise UsageError(f"--target {target!r}{near}: must be {' or '.join(TARGETS)}{here}")
 
 
-def wait(platform: Platform, target: str, run_id: str, seconds: float) -> int:
-    """Follows a run to its end; Ctrl-C or SIGTERM leaves it alone, and says how to end it."""
+def wait(platform: Platform, target: str, run_id: str, seconds: float, place: str = "") -> int:
+    """Follows a run to its end; Ctrl-C or SIGTERM leaves it alone, and says how to end it.
+
+    `place` is what `place_of` returns.
+    """
     try:
         follow(platform, run_id, lambda line: print(line, flush=True), seconds=seconds)
     except (KeyboardInterrupt, Stopped) as told:
         print(
-            f"\nthe run goes on; `castell status {run_id} --target {target} --wait` follows it "
-            f"again, `castell cancel {run_id} --target {target}` ends it",
+            f"\nthe run goes on; `castell status {run_id} --target {target}{place} --wait` follows "
+            f"it again, `castell cancel {run_id} --target {target}{place}` ends it",
             file=sys.stderr,
         )
         return EXIT_INTERRUPTED if isinstance(told, KeyboardInterrupt) else Stopped.exit_code
     print(f"run {run_id} succeeded")
     return 0
+
+
+def place_of(args: argparse.Namespace, target: str, wanted: Any = None, taken: Any = None) -> str:
+    """Returns the flags of a command line that say where its run is, for another command.
+
+    wanted, taken: the settings as they stand, and those of the run, which may be elsewhere.
+    """
+    given = settings.given_flags(args)
+    flags = {key: given[key] for key in LOOKED_UP[target] if key in given and key != "token"}
+    if target == "vertex" and wanted and wanted.location != taken.location:
+        flags["location"] = taken.location
+    words = ["--settings", args.settings] if args.settings else []
+    for key, value in sorted(flags.items()):
+        words += [settings.flag(key), without_password(value)]
+    return "".join(f" {shlex.quote(word)}" for word in words)
 
 
 def digests(tagged: Iterable[str], *, required: bool) -> dict[str, str]:
@@ -196,7 +243,13 @@ def _compiled(args: argparse.Namespace, read: Any) -> Compiled:
                 )
         if not os.path.isfile(args.pipeline):  # a long name makes Path raise
             raise UsageError(f"{args.pipeline}: no such file")
-        return Compiled.read(args.pipeline)
+        compiled = Compiled.read(args.pipeline)
+        compiled.check_target(args.target)
+        if args.target == "vertex":
+            from pipelines.targets.vertex.limits import check_place
+
+            check_place(read)
+        return compiled
     if args.pipeline not in PIPELINES:
         near = suggestion(args.pipeline, list(PIPELINES))
         raise UsageError(
@@ -216,16 +269,19 @@ def _show(target: str, read: Any, request: Request, times: str | None) -> None:
     """Prints the requests that change something, as the client makes them."""
     with recorder() as recorded:
         if target == "kfp":
-            address, moved = read.host.rstrip("/"), {"host": recorded.address}
+            address, moved = without_password(read.host.rstrip("/")), {"host": recorded.address}
         else:
-            address = read.api_endpoint or f"https://{read.location}-aiplatform.googleapis.com"
+            address = (
+                without_password(read.api_endpoint)
+                or f"https://{read.location}-aiplatform.googleapis.com"
+            )
             moved = {"api_endpoint": recorded.address, "experiment": ""}
         platform = connect(target, read.model_copy(update=moved))
         if times:
             platform.schedule(request, times)
         else:
             platform.submit(request)
-    if read.experiment:
+    if read.experiment and not times:
         print(
             f"castell: experiment {read.experiment} is looked up, and made if it is not there; its "
             "id is not known here",

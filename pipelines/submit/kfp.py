@@ -6,6 +6,8 @@ import contextlib
 import io
 import logging
 import re
+import ssl
+import sys
 import tempfile
 import warnings
 from collections.abc import Iterator
@@ -13,8 +15,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from components.reach import Unreachable, is_passing, told_if_slow
-from pipelines.submit.platform import Request, Run, Sent, State, Task
+from components.reach import Unreachable, is_passing, told_if_slow, without_password
+from pipelines.submit.platform import Request, Run, Sent, State, Task, check_host
 from trainer.errors import UsageError
 
 # What an HTTP header may hold of a token.
@@ -39,23 +41,21 @@ class KfpPlatform:
     """A KFP API server, reached as `KfpSettings` say."""
 
     def __init__(self, settings: Any) -> None:
-        if not settings.host.startswith(("http://", "https://")):
-            raise UsageError(
-                f"host ({settings.host}): must be the address of the KFP API, http://… or https://…"
-            )
+        check_host(settings.host)
         if not _TOKEN.fullmatch(settings.token):
             raise UsageError(
                 "token: holds a space, a line break or a letter that no token has (it is not shown)"
             )
         self._settings = settings
-        self._host = settings.host.rstrip("/")
-        self._console = (settings.console or settings.host).rstrip("/")
+        _check_tls(settings)
+        self._host = without_password(settings.host.rstrip("/"))
+        self._console = without_password((settings.console or settings.host).rstrip("/"))
         with _asking(self._host), warnings.catch_warnings():
             warnings.simplefilter("ignore", FutureWarning)  # "only works with 2.0 and later"
             from pipelines.submit.kfp_client import Client
 
             self._client = Client(
-                host=self._host,
+                host=settings.host.rstrip("/"),
                 existing_token=settings.token or None,
                 ssl_ca_cert=settings.tls_ca or None,
                 verify_ssl=settings.verify_tls,
@@ -156,6 +156,18 @@ class KfpPlatform:
 
     def _link(self, place: str) -> str:
         return f"{self._console}/#/{place}"
+
+
+def _check_tls(settings: Any) -> None:
+    """Refuses an authority that is none, and says so if certificates are not checked."""
+    if not settings.verify_tls:
+        print("castell: verify_tls is off: anybody may answer for KFP", file=sys.stderr)
+    if settings.tls_ca:
+        try:
+            ssl.create_default_context(cafile=settings.tls_ca)
+        except OSError as error:
+            reason = "no certificate" if isinstance(error, ssl.SSLError) else error.strerror
+            raise UsageError(f"tls_ca ({settings.tls_ca}): {reason}") from None
 
 
 def _name(request: Request) -> str:

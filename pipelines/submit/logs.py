@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 
 from pipelines import settings
+from pipelines.submit.platform import LOOKED_UP
 from pipelines.submit.status import add_run_arguments, connected
 from trainer.errors import UsageError, suggestion
 
@@ -15,7 +16,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the command's flags."""
     add_run_arguments(parser)
     parser.add_argument("--step", help="one step, such as train-model [all that began]")
-    settings.add_flags(parser)
+    settings.add_flags(parser, LOOKED_UP)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -9,6 +9,7 @@ from typing import Any, Literal, Protocol
 
 from pipelines import settings
 from pipelines.compiled import Compiled
+from trainer.errors import UsageError
 
 State = Literal["pending", "running", "succeeded", "failed", "cancelled", "skipped"]
 FINAL: tuple[State, ...] = ("succeeded", "failed", "cancelled", "skipped")
@@ -98,7 +99,20 @@ SENT = {
         "logging_endpoint",
     },
 }  # fmt: skip
+# Those that count when a run is looked at, or ended.
+LOOKED_UP = {
+    "kfp": {"host", "token", "verify_tls", "tls_ca", "console"},
+    "vertex": {"project", "location", "api_endpoint", "logging_endpoint"},
+}
 TARGETS = tuple(SENT)
+
+
+def check_host(host: str) -> None:
+    """Raises UsageError if `host` is no address of a KFP API."""
+    if not host.startswith(("http://", "https://")):
+        raise UsageError(
+            f"host ({host}): must be the address of the KFP API, http://… or https://…"
+        )
 
 
 def target_of(run_id: str) -> str:

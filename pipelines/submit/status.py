@@ -7,8 +7,8 @@ import json
 from dataclasses import asdict
 
 from pipelines import settings
-from pipelines.submit.command import add_poll_flag, check_target, wait
-from pipelines.submit.platform import TARGETS, Platform, Run, connect, target_of
+from pipelines.submit.command import add_poll_flag, check_target, place_of, wait
+from pipelines.submit.platform import LOOKED_UP, TARGETS, Platform, Run, connect, target_of
 
 HELP = "say what became of a submitted run"
 
@@ -19,7 +19,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--wait", action="store_true", help="follow the run to its end")
     parser.add_argument("--json", action="store_true", help="one JSON object")
     add_poll_flag(parser)
-    settings.add_flags(parser)
+    settings.add_flags(parser, LOOKED_UP)
 
 
 def add_run_arguments(parser: argparse.ArgumentParser) -> None:
@@ -32,7 +32,7 @@ def run(args: argparse.Namespace) -> int:
     """Prints the run's state and those of its steps."""
     target, platform = connected(args)
     if args.wait:
-        return wait(platform, target, args.id, args.poll_seconds)
+        return wait(platform, target, args.id, args.poll_seconds, place_of(args, target))
     found = platform.run(args.id)
     print(json.dumps(asdict(found)) if args.json else "\n".join(_lines(found)))
     return 0

@@ -2,9 +2,35 @@
 
 from __future__ import annotations
 
-from pydantic import BaseModel, ConfigDict, Field
+import re
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
 _DAY_SECONDS = 86_400
+_MEMORY = re.compile(r"([0-9]+(?:\.[0-9]+)?)(?:([KMGTPE])(i?))?")
+# No Python starts in less; a number without a unit counts bytes.
+_LEAST_BYTES = 64 << 20
+
+
+def as_text(value: Any) -> Any:
+    """Returns a number as text: YAML reads `cpu: 2` as one, and Kubernetes' own files hold such."""
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return str(value) if is_number else value
+
+
+def _enough(value: str) -> str:
+    found = _MEMORY.fullmatch(value)
+    if found is None:
+        raise ValueError("must be a number and a unit, such as 4Gi or 500Mi")
+    base = 1024 if found[3] else 1000
+    size = float(found[1]) * base ** (" KMGTPE".index(found[2]) if found[2] else 0)
+    if size < _LEAST_BYTES:
+        raise ValueError(f"is {size:.0f} bytes: give it a unit, such as 4Gi or 500Mi")
+    return value
+
+
+Memory = Annotated[str, BeforeValidator(as_text), AfterValidator(_enough)]
 
 
 class JobOptions(BaseModel):
@@ -27,4 +53,4 @@ class JobOptions(BaseModel):
     keep_seconds: int = Field(
         _DAY_SECONDS, ge=60, description="how long a finished Job stays, to be looked at"
     )
-    scratch: str = Field("10Gi", description="size of each worker's /tmp")
+    scratch: Memory = Field("10Gi", description="size of each worker's /tmp")

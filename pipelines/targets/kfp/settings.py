@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
-from components.train_model.kubernetes.options import JobOptions
+from components.train_model.kubernetes.options import JobOptions, Memory, as_text
 from pipelines.settings import Section
 
-# Quantities, as Kubernetes and KFP spell them.
+# A quantity, as Kubernetes and KFP spell it.
 _CPU = r"^[0-9]+(\.[0-9]+)?m?$"
-_MEMORY = r"^[0-9]+(\.[0-9]+)?([KMGTPE]i?)?$"
 
 
 class Toleration(BaseModel):
@@ -39,11 +38,11 @@ class KfpSettings(Section, JobOptions):
     tls_ca: str = Field("", description="file with the certificate authority of the API")
     experiment: str = Field("castell", description="experiment that the runs belong to")
     console: str = Field("", description="address of the console in links; empty: that of the API")
-    cpu: str = Field(
+    cpu: Annotated[str, BeforeValidator(as_text)] = Field(
         "2", pattern=_CPU,
         description="cores that each worker asks for; idle ones may be used, too",
     )  # fmt: skip
-    memory: str = Field("4Gi", pattern=_MEMORY, description="memory of each worker")
+    memory: Memory = Field("4Gi", description="memory of each worker")
     accelerator: str = Field("", description="resource name, such as nvidia.com/gpu")
     accelerators: int = Field(1, gt=0, description="how many of them each worker gets")
     node_selector: dict[str, str] = Field({}, description="labels of the workers' nodes")

@@ -68,7 +68,7 @@ def test_credentials_that_are_none(
 
 def test_an_address_that_is_none(capsys: pytest.CaptureFixture[str]) -> None:
     assert castell("status", "a-run", "--project", "p", "--api-endpoint", "http://[::1") == 2
-    assert "api_endpoint (http://[::1): no address" in capsys.readouterr().err
+    assert "api_endpoint (http://[::1): Invalid" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("page", [{}, [], {"name": "x"}])
