@@ -79,9 +79,10 @@ fi
 kubectl() { command kubectl --context "kind-$cluster" "$@"; }
 
 say "loading $image (minutes, if it is new)"
-# The control plane runs no steps.
-workers=$(kind get nodes --name "$cluster" | grep -v control-plane | paste -sd, -)
-kind load docker-image "$image" --name "$cluster" --nodes "$workers"
+# The control plane runs no steps, unless it is alone.
+nodes=$(kind get nodes --name "$cluster")
+workers=$(grep -v control-plane <<<"$nodes" || true)
+kind load docker-image "$image" --name "$cluster" --nodes "$(paste -sd, - <<<"${workers:-$nodes}")"
 
 say "applying Kubeflow Pipelines $KFP_VERSION"
 kubectl apply -k \
@@ -92,6 +93,12 @@ kubectl apply -k "$FOLDER/local"
 say "waiting for its deployments"
 kubectl wait deployment --all --namespace kubeflow --for condition=Available --timeout 900s ||
   fail "some are not available after 15 minutes: kubectl --context kind-$cluster --namespace kubeflow get pods"
+
+# A cluster that kind.yaml did not make leads no port of this machine to the console.
+if [[ -z $(docker port "$cluster-control-plane" 30080 2>/dev/null) ]]; then
+  say "the cluster was made without its port; leave this running beside:"
+  say "  kubectl --context kind-$cluster --namespace kubeflow port-forward service/ml-pipeline-ui 8080:80"
+fi
 
 cat <<EOF
 Kubeflow Pipelines is at $HOST

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -213,3 +214,14 @@ def test_script_and_overlay_name_one_version_of_kfp() -> None:
     (version,) = [line.partition("=")[2] for line in script.splitlines() if "KFP_VERSION=" in line]
     assert version.startswith("2.17.")
     assert f"?ref={version}&" in (FOLDER / "local" / "kustomization.yaml").read_text()
+
+
+def test_the_readme_tells_the_rights_of_the_role() -> None:
+    text = (FOLDER / "README.md").read_text()
+    told = {
+        resource: set(verbs.split(", "))
+        for verbs, resources in re.findall(r"^\| ([a-z, ]+) \| ([a-z/, ]+) \|$", text, re.M)
+        if verbs != "it may"
+        for resource in resources.split(", ")
+    }
+    assert told == {resource: verbs for (_, resource), verbs in RIGHTS.items()}

@@ -16,7 +16,8 @@ RECORDER = """#!/bin/sh
 echo "$(basename "$0") $*" >> "$CALLS"
 case "$*" in
   "get clusters") cat "$CLUSTERS" ;;
-  "get nodes"*) printf 'here-control-plane\\nhere-worker\\nhere-worker2\\n' ;;
+  "get nodes"*) cat "$NODES" ;;
+  "port here-control-plane 30080") echo "$PORT" ;;
 esac
 """
 
@@ -31,6 +32,9 @@ def calls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     monkeypatch.setenv("CALLS", str(tmp_path / "calls"))
     monkeypatch.setenv("CLUSTERS", str(tmp_path / "clusters"))
+    (tmp_path / "nodes").write_text("here-control-plane\nhere-worker\nhere-worker2\n")
+    monkeypatch.setenv("NODES", str(tmp_path / "nodes"))
+    monkeypatch.setenv("PORT", "127.0.0.1:8080")
     return tmp_path / "calls"
 
 
@@ -93,6 +97,20 @@ def test_a_cluster_that_is_there_is_not_made_again(calls: Path) -> None:
     assert script("--cluster", "here").returncode == 0
     assert "create cluster" not in calls.read_text()
     assert "kind load docker-image castell:0.1.0 --name here" in calls.read_text()
+
+
+def test_a_cluster_of_one_node_gets_the_image_there(
+    calls: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (calls.parent / "clusters").write_text("here\n")
+    (calls.parent / "nodes").write_text("here-control-plane\n")
+    done = script("--cluster", "here")
+    assert done.returncode == 0, done.stderr
+    assert "port-forward" not in done.stderr
+    loaded = "kind load docker-image castell:0.1.0 --name here --nodes here-control-plane\n"
+    assert loaded in calls.read_text()
+    monkeypatch.setenv("PORT", "")
+    assert "port-forward service/ml-pipeline-ui 8080:80" in script("--cluster", "here").stderr
 
 
 def test_down_deletes_the_cluster_and_does_nothing_else(calls: Path) -> None:
