@@ -55,9 +55,12 @@ def run(job: Job) -> dict[str, Column]:
     bucket = job.placement.bucket_of(arrays)
     order = np.argsort(bucket, kind="stable")
     positions = pa.array(order if whole else arrays["kept"][order])
+    read = dict(zip(batch.schema.names, batch.columns, strict=True))
     settled, found = {}, {}
     for name, plan in job.plans.items():
-        there = batch.column(name) if name in batch.schema.names else pa.nulls(batch.num_rows)
+        there = read.get(name)
+        if there is None:
+            there = pa.nulls(batch.num_rows)
         column = cast.settle(plan, there, job.options)
         array = column.array.take(positions)
         settled[name] = array

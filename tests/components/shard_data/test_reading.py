@@ -215,3 +215,11 @@ def test_integers_and_floats_of_parquet_files_unify(tmp_path: Path) -> None:
     parquet.write_table(pa.table({"x": [3.0], "y": [0]}), tmp_path / "in/d.pq")
     make(tmp_path, tmp_path / "in")
     assert rows(tmp_path / "out")["x"] == [1.0, 2.5, None, 3.0]
+
+
+def test_lists_that_are_all_empty_go_with_any_others(tmp_path: Path) -> None:
+    write(tmp_path / "in/a.jsonl", '{"tags": [], "n": [], "y": 0}\n{"tags": [], "n": [], "y": 1}\n')
+    write(tmp_path / "in/b.jsonl", '{"tags": ["a"], "n": [0.5], "y": 0}\n')
+    make(tmp_path, tmp_path / "in")
+    assert rows(tmp_path / "out")["tags"] == [[], [], ["a"]]
+    assert rows(tmp_path / "out")["n"] == [[], [], [0.5]]
