@@ -10,19 +10,30 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, get_args
 
+from pipelines import parameters
+from pipelines.compiled import Compiled
 from trainer.errors import UsageError, suggestion
 
 # The parts of a run that the pipeline itself decides.
 _OWN_KEYS = {"shard_options": ("sources", "output", "append"), "config": ("data", "output", "task")}
+_NAMES = {
+    "sources", "label", "split", "null_values", "types", "drop", "label_kind", "seed",
+    "shard_options", "baseline", "baseline_run", "validate_rules", "task", "steps", "epochs",
+    "config", "evaluate_split", "thresholds", "formats",
+}  # fmt: skip
 _EMPTY_PLACE = re.compile(r"\s*([a-zA-Z][\w+.-]*:/*)?\s*")
 
 
-def check(given: Mapping[str, Any]) -> None:
-    """Reads all parameters of train_evaluate_export, those left out at their defaults.
+def check(compiled: Compiled, arguments: Mapping[str, Any]) -> None:
+    """Reads the arguments of train_evaluate_export; nothing is known of another pipeline.
 
     Raises:
       UsageError: a step would refuse one; says which, and why.
     """
+    given = {**parameters.defaults(compiled.parameters), **arguments}
+    # One that was compiled by another release may have others.
+    if not compiled.target or not set(given) >= _NAMES:
+        return
     for name, keys in _OWN_KEYS.items():
         for key in keys:
             if key in given[name]:

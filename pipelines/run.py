@@ -140,16 +140,12 @@ def run_compiled(
     """
     from kfp import components, local
 
-    from pipelines.train_evaluate_export import NAME
-
     compiled = Compiled.read(file)
     compiled.check_target("local")
     declared = compiled.parameters
     arguments = params if isinstance(params, Mapping) else parameters.parse(params, declared)
     parameters.check(arguments)
-    given = {**parameters.defaults(declared), **arguments}
-    if compiled.name == NAME:
-        foresight.check(given)
+    foresight.check(compiled, arguments)
     pipeline = components.load_component_from_file(file)
     # Steps write to a pipe: without this their lines would come in blocks, at the end.
     os.environ.setdefault("PYTHONUNBUFFERED", "1")
@@ -165,6 +161,7 @@ def run_compiled(
         raise UsageError(f"--workdir {workdir}: {fault.strerror}") from None
     before = {path.name for path in place.iterdir()}
     console = Console(sys.stdout, str(place), verbose=verbose)
+    given = {**parameters.defaults(declared), **arguments}
     steps = load_runner(runner, given, compiled.images, place)
     with (
         warnings.catch_warnings(),

@@ -120,13 +120,10 @@ def run(args: argparse.Namespace) -> int:
 
 def _requests(args: argparse.Namespace, tries: list[Any]) -> list[Request]:
     """Returns what is sent for every try; all are checked before the first is sent."""
-    from pipelines.train_evaluate_export import NAME
-
     compiled = [_compiled(args, read) for read in tries]
     given = parameters.parse(args.param, compiled[0].parameters)
     parameters.check(given)
-    if compiled[0].name == NAME:
-        foresight.check({**parameters.defaults(compiled[0].parameters), **given})
+    foresight.check(compiled[0], given)
     _check_places(given)
     for image in compiled[0].images:
         check_reference(image)

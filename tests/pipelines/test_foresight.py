@@ -1,8 +1,8 @@
 """What a late step would refuse is refused before the first one begins."""
 
+import copy
 import re
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -13,21 +13,22 @@ from tests.pipelines import ir
 from trainer.errors import UsageError
 
 GIVEN = ("sources=a.csv", "label=late")
+WHERE = [("run",), ("submit", "--target", "kfp", "--host", "http://127.0.0.1:9")]
 
 
 @pytest.fixture(scope="module")
-def declared(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+def compiled(tmp_path_factory: pytest.TempPathFactory) -> Compiled:
     file = tmp_path_factory.mktemp("ir") / "x.yaml"
     file.write_text(ir.text("train_evaluate_export", "local"))
-    return Compiled.read(str(file)).parameters
+    return Compiled.read(str(file))
 
 
-def check(declared: dict[str, Any], *more: str) -> None:
+def check(compiled: Compiled, *more: str) -> None:
     names = {text.partition("=")[0] for text in more}
     texts = [*(one for one in GIVEN if one.partition("=")[0] not in names), *more]
-    given = parameters.parse(texts, declared)
+    given = parameters.parse(texts, compiled.parameters)
     parameters.check(given)
-    foresight.check({**parameters.defaults(declared), **given})
+    foresight.check(compiled, given)
 
 
 @pytest.mark.parametrize(
@@ -46,8 +47,8 @@ def check(declared: dict[str, Any], *more: str) -> None:
         ("validate_rules=[missing<=0.1, 'drift[a]=off']", "baseline=gs://b/d"),
     ],
 )
-def test_what_the_steps_take_passes(declared: dict[str, Any], more: tuple[str, ...]) -> None:
-    check(declared, *more)
+def test_what_the_steps_take_passes(compiled: Compiled, more: tuple[str, ...]) -> None:
+    check(compiled, *more)
 
 
 @pytest.mark.parametrize(
@@ -93,15 +94,20 @@ def test_what_the_steps_take_passes(declared: dict[str, Any], more: tuple[str, .
         (("baseline=a", "baseline_run=b"), "name one of them"),
     ],
 )  # fmt: skip
-def test_a_wrong_word_is_refused(
-    declared: dict[str, Any], more: tuple[str, ...], says: str
-) -> None:
+def test_a_wrong_word_is_refused(compiled: Compiled, more: tuple[str, ...], says: str) -> None:
     with pytest.raises(UsageError, match=re.escape(says)) as raised:
-        check(declared, *more)
+        check(compiled, *more)
     assert "\n" not in str(raised.value)
 
 
-@pytest.mark.parametrize("where", [("run",), ("submit", "--target", "kfp")])
+def test_of_a_pipeline_of_another_release_nothing_is_known(compiled: Compiled) -> None:
+    spec = copy.deepcopy(compiled.spec)
+    spec["root"]["inputDefinitions"]["parameters"].pop("validate_rules")
+    other = Compiled(compiled.file, spec, {})
+    foresight.check(other, {"sources": ["a"], "label": "y", "thresholds": ["nosuch>=1"]})
+
+
+@pytest.mark.parametrize("where", WHERE)
 def test_nothing_has_begun_by_then(
     where: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],

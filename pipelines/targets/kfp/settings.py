@@ -10,6 +10,9 @@ from components.train_model.kubernetes.options import JobOptions, Memory, as_tex
 from pipelines.settings import Section
 
 # A quantity, as Kubernetes and KFP spell it.
+_PLACE = r"^([a-z0-9]+://[^/\s]+(/.*)?)?$"
+# Of one machine; no larger one is made.
+MOST_ACCELERATORS = 64
 _CPU = r"^[0-9]+(\.[0-9]+)?m?$"
 
 
@@ -29,7 +32,9 @@ class KfpSettings(Section, JobOptions):
 
     host: str = Field("", description="address of the KFP API, http://… or https://…")
     namespace: str = Field("", description="namespace of the runs; empty: the installation's own")
-    pipeline_root: str = Field("", description="where artifacts go; empty: the cluster's default")
+    pipeline_root: str = Field(
+        "", pattern=_PLACE, description="where artifacts go; empty: the cluster's default"
+    )
     service_account: str = Field("", description="service account of the steps' pods")
     token: str = Field(
         "", repr=False, description="bearer token of the API; better in the environment"
@@ -44,7 +49,9 @@ class KfpSettings(Section, JobOptions):
     )  # fmt: skip
     memory: Memory = Field("4Gi", description="memory of each worker")
     accelerator: str = Field("", description="resource name, such as nvidia.com/gpu")
-    accelerators: int = Field(1, gt=0, description="how many of them each worker gets")
+    accelerators: int = Field(
+        1, gt=0, le=MOST_ACCELERATORS, description="how many of them each worker gets"
+    )
     node_selector: dict[str, str] = Field({}, description="labels of the workers' nodes")
     tolerations: tuple[Toleration, ...] = Field((), description="taints that workers put up with")
     volumes: dict[str, str] = Field({}, description="volume claims of the workers, with the path")
