@@ -13,8 +13,8 @@ from trainer.errors import UsageError
 IMAGE = "castell:0.1.0"
 IMAGE_VARIABLE = "CASTELL_IMAGE"
 
-# Host and port, repository, tag, digest; as registries spell them.
-_HOST = r"(?:[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?(?::[0-9]+)?/)?"
+# Host and port, repository, tag, digest; as registries spell them. A host has a dot or a port.
+_HOST = r"(?:(?:localhost|(?=[^/]*[.:])[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?)(?::[0-9]+)?/)?"
 _PART = r"[a-z0-9]+(?:(?:\.|_{1,2}|-+)[a-z0-9]+)*"
 _REFERENCE = re.compile(
     rf"{_HOST}{_PART}(?:/{_PART})*(?::[A-Za-z0-9_][A-Za-z0-9_.-]{{0,127}})?"

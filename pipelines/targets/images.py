@@ -16,8 +16,11 @@ def oddities(target: str, read: Any, image: str) -> Iterator[str]:
         return
     first, slash, _ = image.partition("/")
     if not slash or not (set(".:") & set(first) or first == "localhost"):
-        where = "Vertex pulls it from" if target == "vertex" else "where no node has it, it is from"
-        yield f"image {image} names no registry: {where} Docker Hub; --image REGISTRY/{image}"
+        unless = "" if target == "vertex" else "unless the nodes have it, "
+        yield (
+            f"image {image} names no registry: {unless}it is pulled from Docker Hub; name yours, as "
+            f"--image registry.example/{image}"
+        )
     name, _, tag = image.rpartition("/")[2].partition("@")[0].partition(":")
     wanted = _accelerator(target, read)
     if wanted and name in _OURS and tag and not tag.endswith(_FOR_ACCELERATORS):

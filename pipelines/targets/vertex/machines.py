@@ -67,7 +67,7 @@ def check(prefix: str, machine: str, accelerator: str = "", count: int = 1) -> N
     if accelerator not in GPUS.get(family, ()):
         takes = ", ".join(GPUS[family]) if family else "no accelerator"
         raise UsageError(
-            f"{prefix}accelerator_type ({accelerator}): machine_type {machine} takes {takes}"
+            f"{prefix}accelerator_type ({accelerator}): {name} {machine} takes {takes}"
         )
     allowed = _COUNTS.get(accelerator, _USUAL_COUNTS)
     if family != "n1":

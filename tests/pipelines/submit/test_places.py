@@ -30,7 +30,9 @@ def test_a_file_for_another_target_is_refused(
     assert castell("submit", "x.yaml", "--target", compiled, *GIVEN) == 0
 
 
-@pytest.mark.parametrize("image", ["", "Castell:1", "a b", "x@sha256:0", "https://r.example/x"])
+@pytest.mark.parametrize(
+    "image", ["", "Castell:1", "a b", "REGISTRY/castell:1", "x@sha256:0", "https://r.example/x"]
+)
 def test_an_image_that_is_none_is_refused(
     image: str, kfp: Kfp, capsys: pytest.CaptureFixture[str]
 ) -> None:
