@@ -18,8 +18,8 @@ def oddities(target: str, read: Any, image: str) -> Iterator[str]:
     if not slash or not (set(".:") & set(first) or first == "localhost"):
         unless = "" if target == "vertex" else "unless the nodes have it, "
         yield (
-            f"image {image} names no registry: {unless}it is pulled from Docker Hub; name yours, as "
-            f"--image registry.example/{image}"
+            f"image {image} names no registry: {unless}it is pulled from Docker Hub; name yours, "
+            f"as --image registry.example/{image}"
         )
     name, _, tag = image.rpartition("/")[2].partition("@")[0].partition(":")
     wanted = _accelerator(target, read)
