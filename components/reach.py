@@ -30,7 +30,7 @@ def is_passing(status: int | None) -> bool:
 
 def without_password(address: str) -> str:
     """Returns an address without the name and the password in it, to be shown."""
-    return re.sub(r"//[^/?#]*@", "//", address)
+    return re.sub(r"(^|//)[^/?#]*@", r"\1", address)
 
 
 @contextlib.contextmanager

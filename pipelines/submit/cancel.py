@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from pipelines import settings
-from pipelines.submit.command import place_of
+from pipelines.submit.place import place_of
 from pipelines.submit.platform import LOOKED_UP
 from pipelines.submit.status import add_run_arguments, connected
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 import argparse
 import math
 import os
-import shlex
 import sys
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +20,8 @@ from pipelines.compiled import Compiled
 from pipelines.submit import cron, images
 from pipelines.submit.choices import choices, described
 from pipelines.submit.follow import POLL_SECONDS, NoQuota, follow
+from pipelines.submit.place import check_readable, place_of
 from pipelines.submit.platform import (
-    LOOKED_UP,
     SENT,
     TARGETS,
     Platform,
@@ -88,22 +87,7 @@ def run(args: argparse.Namespace) -> int:
     read = settings.read(args.target, settings.given_flags(args), file=args.settings)
     is_file = _is_file(args.pipeline)
     tries = choices(read) if args.wait and not is_file else [read]
-    wanted = getattr(read, "fallbacks", ())
-    if wanted and len(tries) == 1:
-        print(
-            "castell: fallbacks are left aside: they need --wait, and a pipeline by its name",
-            file=sys.stderr,
-        )
-    if args.target == "vertex":
-        for one in tries:
-            check_region(one.location)
-    if args.target == "vertex" and read.experiment and times:
-        print(
-            f"castell: experiment {read.experiment}: runs of a schedule are not noted there",
-            file=sys.stderr,
-        )
-    if args.target == "kfp":
-        check_host(read.host)
+    _look_ahead(args, tries, times)
     if not is_file:
         image = default_image() if args.image is None else args.image
         tell_oddities(args.target, read, image)
@@ -118,13 +102,33 @@ def run(args: argparse.Namespace) -> int:
     return _submit(args, tries, requests)
 
 
+def _look_ahead(args: argparse.Namespace, tries: list[Any], times: str | None) -> None:
+    """Refuses addresses and regions that are none; says which settings have no effect."""
+    read = tries[0]
+    if args.target == "kfp":
+        check_host(read.host)
+        return
+    for one in tries:
+        check_region(one.location)
+    if read.fallbacks:
+        print(
+            "castell: fallbacks are left aside: they need --wait, and a pipeline by its name",
+            file=sys.stderr,
+        )
+    if read.experiment and times:
+        print(
+            f"castell: experiment {read.experiment}: runs of a schedule are not noted there",
+            file=sys.stderr,
+        )
+
+
 def _requests(args: argparse.Namespace, tries: list[Any]) -> list[Request]:
     """Returns what is sent for every try; all are checked before the first is sent."""
     compiled = [_compiled(args, read) for read in tries]
     given = parameters.parse(args.param, compiled[0].parameters)
     parameters.check(given)
     foresight.check(compiled[0], given)
-    _check_places(given)
+    check_readable(given)
     for image in compiled[0].images:
         check_reference(image)
     found = digests(compiled[0].images, required=args.require_digest)
@@ -132,17 +136,6 @@ def _requests(args: argparse.Namespace, tries: list[Any]) -> list[Request]:
     if args.no_cache:
         pinned = [one.without_cache() for one in pinned]
     return [Request(one, given, args.name) for one in pinned]
-
-
-def _check_places(given: Mapping[str, Any]) -> None:
-    """Refuses what only this machine could read."""
-    places = [("sources", source) for source in given.get("sources", ())]
-    for name, place in (*places, *((n, given.get(n, "")) for n in ("baseline", "baseline_run"))):
-        if place and "://" not in place:
-            raise UsageError(
-                f"parameter {name} ({place}): a file of this machine; copy it to where the "
-                "cluster's steps can read it, and name it as gs://… or s3://…"
-            )
 
 
 def _submit(args: argparse.Namespace, tries: list[Any], requests: list[Request]) -> int:
@@ -187,21 +180,6 @@ def wait(platform: Platform, target: str, run_id: str, seconds: float, place: st
         return EXIT_INTERRUPTED if isinstance(told, KeyboardInterrupt) else Stopped.exit_code
     print(f"run {run_id} succeeded")
     return 0
-
-
-def place_of(args: argparse.Namespace, target: str, wanted: Any = None, taken: Any = None) -> str:
-    """Returns the flags of a command line that say where its run is, for another command.
-
-    wanted, taken: the settings as they stand, and those of the run, which may be elsewhere.
-    """
-    given = settings.given_flags(args)
-    flags = {key: given[key] for key in LOOKED_UP[target] if key in given and key != "token"}
-    if target == "vertex" and wanted and wanted.location != taken.location:
-        flags["location"] = taken.location
-    words = ["--settings", args.settings] if args.settings else []
-    for key, value in sorted(flags.items()):
-        words += [settings.flag(key), without_password(value)]
-    return "".join(f" {shlex.quote(word)}" for word in words)
 
 
 def digests(tagged: Iterable[str], *, required: bool) -> dict[str, str]:

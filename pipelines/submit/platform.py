@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
+from components.reach import without_password
 from pipelines import settings
 from pipelines.compiled import Compiled
 from trainer.errors import UsageError
@@ -111,7 +112,8 @@ def check_host(host: str) -> None:
     """Raises UsageError if `host` is no address of a KFP API."""
     if not host.startswith(("http://", "https://")):
         raise UsageError(
-            f"host ({host}): must be the address of the KFP API, http://… or https://…"
+            f"host ({without_password(host)}): must be the address of the KFP API, http://… or "
+            "https://…"
         )
 
 

@@ -7,7 +7,8 @@ import json
 from dataclasses import asdict
 
 from pipelines import settings
-from pipelines.submit.command import add_poll_flag, check_target, place_of, wait
+from pipelines.submit.command import add_poll_flag, check_target, wait
+from pipelines.submit.place import place_of
 from pipelines.submit.platform import LOOKED_UP, TARGETS, Platform, Run, connect, target_of
 
 HELP = "say what became of a submitted run"

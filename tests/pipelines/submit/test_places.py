@@ -150,6 +150,7 @@ def test_a_password_is_not_printed(kfp: Kfp, capsys: pytest.CaptureFixture[str])
     castell("status", new_id(7), "--host", host)
     castell("cancel", new_id(100), "--host", host)
     castell("status", new_id(7), "--host", "http://me:HUSH@127.0.0.1:9")
+    castell("status", new_id(7), "--host", "me:HUSH@127.0.0.1:9")
     castell("status", "run", "--project", "p", "--api-endpoint", "http://me:HUSH@127.0.0.1:9")
     out, err = capsys.readouterr()
     assert "HUSH" not in out + err

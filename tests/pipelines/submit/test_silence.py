@@ -8,7 +8,8 @@ import pytest
 
 from components import reach
 from pipelines.submit import kfp_client
-from tests.pipelines.submit.calls import castell
+from tests.doubles.vertex import Vertex
+from tests.pipelines.submit.calls import castell, submit
 
 RUN = "00000000-0000-0000-0000-000000000001"
 
@@ -74,7 +75,7 @@ def test_an_address_that_is_none(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize("page", [{}, [], {"name": "x"}])
 @pytest.mark.parametrize("command", [("status",), ("cancel",), ("logs",), ("cancel", "--schedule")])
 def test_json_without_a_name_is_no_answer_of_vertex(
-    page: object, command: tuple[str, ...], vertex: object, monkeypatch: pytest.MonkeyPatch,
+    page: object, command: tuple[str, ...], vertex: Vertex, monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:  # fmt: skip
     monkeypatch.setattr(vertex, "handle", lambda asked: (200, {}, page))
@@ -82,3 +83,18 @@ def test_json_without_a_name_is_no_answer_of_vertex(
     err = capsys.readouterr().err
     assert err.count("\n") == 1
     assert "Vertex answers, but not as its API does" in err or "Vertex's client refused it" in err
+
+
+@pytest.mark.parametrize("more", [(), ("--cron", "30 2 * * *")])
+def test_a_run_without_a_name_has_not_begun(
+    vertex: Vertex, more: tuple[str, ...], monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    answer = vertex.handle
+    monkeypatch.setattr(
+        vertex, "handle", lambda asked: answer(asked) if asked.path[:3] != "/v1" else (200, {}, {})
+    )
+    assert submit("vertex", *more) == 2
+    out, err = capsys.readouterr()
+    assert not out
+    assert "Vertex answers, but not as its API does" in err
