@@ -25,7 +25,7 @@ _LONGEST = 512
 
 def check_reference(image: str, name: str = "image") -> None:
     """Raises UsageError if `image` is nothing that a registry could have; `name`: what holds it."""
-    if not _REFERENCE.fullmatch(image) or len(image) > _LONGEST:
+    if len(image) > _LONGEST or not _REFERENCE.fullmatch(image):
         raise UsageError(
             f"{name} ({image[:_LONGEST]}): no image reference such as registry.example/castell:1"
         )

@@ -256,7 +256,7 @@ def _show(target: str, read: Any, request: Request, times: str | None) -> None:
             platform.schedule(request, times)
         else:
             platform.submit(request)
-    if read.experiment and not times:
+    if read.experiment and not (times and target == "vertex"):
         print(
             f"castell: experiment {read.experiment} is looked up, and made if it is not there; its "
             "id is not known here",

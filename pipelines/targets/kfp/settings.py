@@ -9,11 +9,12 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 from components.train_model.kubernetes.options import JobOptions, Memory, as_text
 from pipelines.settings import Section
 
-# A quantity, as Kubernetes and KFP spell it.
+# A resource and a quantity, as Kubernetes spells them, and a place in an object store.
+_RESOURCE = r"^([a-z0-9.-]+/[A-Za-z0-9._-]+)?$"
+_CPU = r"^[0-9]+(\.[0-9]+)?m?$"
 _PLACE = r"^([a-z0-9]+://[^/\s]+(/.*)?)?$"
 # Of one machine; no larger one is made.
 MOST_ACCELERATORS = 64
-_CPU = r"^[0-9]+(\.[0-9]+)?m?$"
 
 
 class Toleration(BaseModel):
@@ -48,7 +49,9 @@ class KfpSettings(Section, JobOptions):
         description="cores that each worker asks for; idle ones may be used, too",
     )  # fmt: skip
     memory: Memory = Field("4Gi", description="memory of each worker")
-    accelerator: str = Field("", description="resource name, such as nvidia.com/gpu")
+    accelerator: str = Field(
+        "", pattern=_RESOURCE, description="resource name, such as nvidia.com/gpu"
+    )
     accelerators: int = Field(
         1, gt=0, le=MOST_ACCELERATORS, description="how many of them each worker gets"
     )

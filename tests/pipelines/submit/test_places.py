@@ -207,6 +207,9 @@ def test_numbers_of_yaml_are_quantities(kfp: Kfp, capsys: pytest.CaptureFixture[
     assert "8000000000" in json.dumps(capsys.readouterr().out)
     for content, says in (
         ("memory: 4", "kfp.memory (4): is 4 bytes: give it a unit, such as 4Gi"),
+        ("pipeline_root: 'gs://'", "kfp.pipeline_root (gs://): string should match"),
+        ("accelerators: 999", "kfp.accelerators (999): input should be less"),
+        ("accelerator: NVIDIA_L4", "kfp.accelerator (NVIDIA_L4): string should match"),
         ("scratch: big", "kfp.scratch (big): must be a number and a unit"),
         ("namespace: 12", "kfp.namespace (12): input should be a valid string: quote it"),
     ):
