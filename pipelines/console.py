@@ -7,6 +7,7 @@ kfp.local prints to stdout: log records, rules, the executor's JSON and the step
 
 from __future__ import annotations
 
+import contextlib
 import io
 import re
 import time
@@ -63,8 +64,10 @@ class Console(io.TextIOBase):
         if self._verbose:
             shown = line
         if shown is not None:
-            self._terminal.write(shown + "\n")
-            self._terminal.flush()
+            # A run is worth more than its lines; the command's own next one tells.
+            with contextlib.suppress(OSError):
+                self._terminal.write(shown + "\n")
+                self._terminal.flush()
 
     def _shown(self, line: str) -> str | None:
         if record := _RECORD.match(line):

@@ -168,6 +168,11 @@ def test_a_reader_who_leaves_is_no_error() -> None:
     [
         ("--help >/dev/full", 1, "castell: error: stdout cannot be written: No space left"),
         ("run train_evaluate_export --params >/dev/full", 1, "stdout cannot be written"),
+        (
+            "run train_evaluate_export --param sources=absent --param label=y >/dev/full",
+            2,
+            "step shard-data failed: no such source: absent",
+        ),
         ("--help >&-", 0, ""),
         ("--help 2>&-", 0, ""),
         ("nonsense 2>&-", 2, ""),
@@ -175,10 +180,12 @@ def test_a_reader_who_leaves_is_no_error() -> None:
         ("nonsense… 2>/dev/full", 2, ""),
     ],
 )
-def test_a_stream_that_takes_nothing_is_no_traceback(shell: str, code: int, says: str) -> None:
+def test_a_stream_that_takes_nothing_is_no_traceback(
+    shell: str, code: int, says: str, tmp_path: Path
+) -> None:
     done = subprocess.run(
         f"{sys.executable} -m pipelines.cli {shell}", shell=True, stderr=subprocess.PIPE,
-        stdout=subprocess.DEVNULL, text=True, timeout=60, check=False,
+        stdout=subprocess.DEVNULL, text=True, timeout=60, check=False, cwd=tmp_path,
     )  # fmt: skip
     assert done.returncode == code
     assert says in done.stderr
