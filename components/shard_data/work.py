@@ -6,7 +6,6 @@ that was killed is taken up where it was: pieces whose `scan` is there are not r
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -60,12 +59,6 @@ def read_batch(path: Path, number: int) -> pa.RecordBatch:
         return pa.ipc.open_file(file).get_batch(number)
 
 
-def read_schema(path: Path) -> pa.Schema:
-    """Returns the columns of a file."""
-    with pa.memory_map(str(path)) as file:
-        return pa.ipc.open_file(file).schema
-
-
 def write_arrays(path: Path, arrays: dict[str, npt.NDArray[Any]]) -> None:
     """Writes numpy arrays side by side."""
     with path.open("wb") as file:
@@ -76,9 +69,3 @@ def read_arrays(path: Path) -> dict[str, npt.NDArray[Any]]:
     """Returns what `write_arrays` wrote."""
     with np.load(path, allow_pickle=False) as stored:
         return {name: stored[name] for name in stored.files}
-
-
-def free_bytes(path: str) -> int:
-    """Returns how much room the file system of `path` has."""
-    found = os.statvfs(path)
-    return found.f_bavail * found.f_frsize

@@ -13,8 +13,6 @@ import pyarrow.compute as pc
 from components.shard_data.options import ShardOptions
 from components.shard_data.types.numeric import Mask, mask
 
-DICTIONARY = pa.dictionary(pa.int32(), pa.string())
-
 
 @dataclass(frozen=True)
 class Texts:
