@@ -139,7 +139,8 @@ def test_workers_that_die_are_cut_off_or_lose_their_node_cost_nothing_but_time(
     trains(2)
     place.cluster.faults.disrupt(place.cluster.running(place.job, 0))
     trains(3)
-    assert "rank 0 loses its node" in again.output
+    # Said at the next look, which may come after the workers are at work again.
+    again.wait_for(lambda: "rank 0 loses its node" in again.output)
     again.send(signal.SIGTERM)
     again.expect(143)
     place.cluster.wait(lambda: not place.cluster.pods(place.job), 60, "pods to end")
