@@ -69,7 +69,7 @@ def reading(name: str) -> Iterator[None]:
         yield
     except (EOFError, zlib.error, lzma.LZMAError, pa.ArrowException) as error:
         raise _damaged(name, error) from None
-    # RuntimeError, NotImplementedError: encrypted, or packed in a way that zipfile does not know.
+    # RuntimeError: encrypted, or packed in a way that zipfile does not know.
     except (zipfile.BadZipFile, RuntimeError, ValueError, OverflowError) as error:
         raise UsageError(f"{name} cannot be unpacked: {error}") from None
     except files.read_errors() as error:
